@@ -1,0 +1,23 @@
+# Compile options shared by every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+
+# A product and a sum of the model's own operators are never contracted behind our back.
+add_compile_options(-ffp-contract=off)
+set(FUSEWISE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Werror)
+
+set(FUSEWISE_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined")
+if(FUSEWISE_SANITIZE)
+  add_compile_options(-fsanitize=${FUSEWISE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${FUSEWISE_SANITIZE})
+endif()
+option(FUSEWISE_COVERAGE "Instrument for gcov" OFF)
+if(FUSEWISE_COVERAGE)
+  add_compile_options(--coverage)
+  add_link_options(--coverage)
+endif()

@@ -1,0 +1,64 @@
+// A pool whose workers spin for a short while after each job and then sleep, so that a dispatch between
+// neighbouring kernels costs well under a microsecond and an idle process costs nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include "base/cpu_limits.h"
+#include "base/function_ref.h"
+
+namespace fusewise {
+
+class ThreadPool {
+ public:
+  // Called with a range of items and the number of the worker that runs it, 0 <= worker < size(). Calls
+  // that run at the same time for the same parallel_for have different workers.
+  using Body = FunctionRef<void(int64_t begin, int64_t end, int worker)>;
+
+  // `threads` includes the calling thread, which is worker 0: a pool of 1 starts no thread.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int size() const { return static_cast<int>(threads_.size()) + 1; }
+
+  // Runs `body` over [0, count) in pieces of `grain` items that the workers take as they become free, and
+  // returns when all is done. A single piece, a call from inside a body of this pool (with the worker
+  // number of that body), and a call while another thread uses the pool run on the calling thread alone,
+  // possibly as one range. When a body throws, no further piece starts, and the first exception is
+  // rethrown after every worker has stopped. Bodies run in the default floating-point environment.
+  void parallel_for(int64_t count, Body body, int64_t grain = 1);
+
+ private:
+  struct Job {
+    const Body* body = nullptr;
+    int64_t count = 0;
+    int64_t grain = 1;
+    int64_t pieces = 0;
+  };
+
+  void work(int worker);
+  void run_pieces(int worker) noexcept;
+  void announce();
+  void close_and_wait();
+  void stop_threads();
+
+  // The lines that different threads write are kept apart.
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // changes with every job, and once to stop
+  std::atomic<uint32_t> sleepers_{0};
+  std::atomic<bool> stop_{false};
+  Job job_;
+  alignas(64) std::atomic<uint32_t> gate_{0};  // flags and the number of workers inside (thread_pool.cpp)
+  alignas(64) std::atomic<int64_t> next_piece_{0};
+  alignas(64) std::atomic<bool> in_use_{false};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr failure_;  // written by whoever set failed_
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace fusewise
