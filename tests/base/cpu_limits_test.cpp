@@ -6,10 +6,12 @@
 #include <fstream>
 #include <string>
 
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace fusewise {
 namespace {
+
+using test::TemporaryFolder;
 
 class CpuLimitsTest : public testing::Test {
  protected:

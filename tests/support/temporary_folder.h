@@ -7,7 +7,7 @@
 #include <string>
 #include <system_error>
 
-namespace fusewise {
+namespace fusewise::test {
 
 class TemporaryFolder {
  public:
@@ -29,4 +29,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace fusewise
+}  // namespace fusewise::test
