@@ -13,10 +13,10 @@ namespace fusewise {
 
 // What a message can carry beside its words; empty strings where unknown.
 struct ErrorContext {
-  std::string file;
-  std::string node;
-  std::string op;
-  std::string hint;
+  std::string file = {};
+  std::string node = {};
+  std::string op = {};
+  std::string hint = {};
 };
 
 class UserError : public std::runtime_error {
