@@ -1,0 +1,94 @@
+// The attributes of each operation of ops.def, one small struct each.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "numerics/data_type.h"
+#include "numerics/dim.h"
+#include "numerics/reduction_order.h"
+#include "numerics/scalar_op.h"
+
+namespace fusewise::graph {
+
+struct BroadcastAttributes {
+  Shape shape;            // of the result
+  std::vector<int> dims;  // operand dimension d lies along result dimension dims[d]; strictly increasing
+  friend bool operator==(const BroadcastAttributes&, const BroadcastAttributes&) = default;
+};
+struct ConcatAttributes {
+  int axis = 0;
+  friend bool operator==(const ConcatAttributes&, const ConcatAttributes&) = default;
+};
+struct ConstantAttributes {
+  uint32_t constant = 0;  // index into Graph::constants
+  friend bool operator==(const ConstantAttributes&, const ConstantAttributes&) = default;
+};
+// One entry per spatial dimension in each vector.
+struct ConvolutionAttributes {
+  std::vector<int64_t> strides, dilations, pad_low, pad_high;
+  int64_t groups = 1;
+  friend bool operator==(const ConvolutionAttributes&, const ConvolutionAttributes&) = default;
+};
+struct DimsAttributes {
+  std::vector<Dim> dims;
+  bool scalar = false;    // rank 0, dims has one entry
+  friend bool operator==(const DimsAttributes&, const DimsAttributes&) = default;
+};
+// Result dimensions: batch (in the order given), the other lhs dimensions not contracted, the same of rhs.
+struct DotAttributes {
+  std::vector<int> lhs_batch, rhs_batch, lhs_contract, rhs_contract;
+  friend bool operator==(const DotAttributes&, const DotAttributes&) = default;
+};
+struct GatherAttributes {
+  int axis = 0;
+  friend bool operator==(const GatherAttributes&, const GatherAttributes&) = default;
+};
+struct InputAttributes {
+  friend bool operator==(const InputAttributes&, const InputAttributes&) = default;
+};
+struct IotaAttributes {
+  int axis = 0;
+  friend bool operator==(const IotaAttributes&, const IotaAttributes&) = default;
+};
+struct MapAttributes {
+  ScalarOp op = ScalarOp::add;
+  friend bool operator==(const MapAttributes&, const MapAttributes&) = default;
+};
+struct PadAttributes {
+  std::vector<Dim> low, high;
+  friend bool operator==(const PadAttributes&, const PadAttributes&) = default;
+};
+struct ReduceAttributes {
+  Combine combine = Combine::sum;
+  std::vector<int> axes;  // sorted
+  friend bool operator==(const ReduceAttributes&, const ReduceAttributes&) = default;
+};
+struct ReshapeAttributes {
+  Shape shape;
+  friend bool operator==(const ReshapeAttributes&, const ReshapeAttributes&) = default;
+};
+struct SliceAttributes {
+  std::vector<Dim> starts;
+  std::vector<int64_t> steps;
+  Shape shape;            // of the result
+  friend bool operator==(const SliceAttributes&, const SliceAttributes&) = default;
+};
+struct TransposeAttributes {
+  std::vector<int> permutation;
+  friend bool operator==(const TransposeAttributes&, const TransposeAttributes&) = default;
+};
+// One entry per spatial dimension (the trailing dimensions of the operand) in each vector.
+struct WindowReduceAttributes {
+  Combine combine = Combine::max;
+  std::vector<int64_t> window, strides, dilations, pad_low, pad_high;
+  friend bool operator==(const WindowReduceAttributes&, const WindowReduceAttributes&) = default;
+};
+
+using Attributes =
+    std::variant<BroadcastAttributes, ConcatAttributes, ConstantAttributes, ConvolutionAttributes, DimsAttributes,
+                 DotAttributes, GatherAttributes, InputAttributes, IotaAttributes, MapAttributes, PadAttributes,
+                 ReduceAttributes, ReshapeAttributes, SliceAttributes, TransposeAttributes, WindowReduceAttributes>;
+
+}  // namespace fusewise::graph

@@ -1,0 +1,60 @@
+#include "graph/graph.h"
+
+#include <array>
+
+#include "base/error.h"
+
+namespace fusewise::graph {
+
+namespace {
+
+struct Row {
+  std::string_view name;
+  Kind kind;
+  int arity;
+};
+
+constexpr auto rows = std::to_array<Row>({
+#define OP(name, kind, arity) {#name, Kind::kind, arity},
+#include "graph/ops.def"
+#undef OP
+});
+
+// A node's attributes are the alternative with the number of its operation.
+static_assert(rows.size() == std::variant_size_v<Attributes>);
+
+const Row& row_of(Op op) {
+  check(static_cast<size_t>(op) < rows.size(), "operation out of range");
+  return rows[static_cast<size_t>(op)];
+}
+
+}  // namespace
+
+std::string_view name_of(Op op) { return row_of(op).name; }
+Kind kind_of(Op op) { return row_of(op).kind; }
+int arity_of(Op op) { return row_of(op).arity; }
+
+std::optional<Op> op_of(std::string_view name) {
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].name == name) return static_cast<Op>(i);
+  return std::nullopt;
+}
+
+std::string to_string(const TensorType& type) {
+  return std::string(name_of(type.element)) + to_string(type.shape);
+}
+
+std::vector<std::vector<NodeId>> users(const Graph& graph) {
+  std::vector<std::vector<NodeId>> result(graph.size());
+  for (NodeId id = 0; id < graph.size(); ++id)
+    for (const Value& operand : graph.node(id).operands) result[operand.node].push_back(id);
+  return result;
+}
+
+const ConstantData* constant_of(const Graph& graph, Value value) {
+  const Node& node = graph.node(value.node);
+  if (node.op != Op::constant) return nullptr;
+  return &graph.constants.at(attributes<ConstantAttributes>(node).constant);
+}
+
+}  // namespace fusewise::graph

@@ -1,0 +1,120 @@
+// Graph IR: nodes owned by id, primitives only, logical (no layouts). A value is (node, result index). Node ids
+// are in topological order: operands have smaller ids than their users (the builder appends; rewrites make a new
+// Graph), so every pass is a loop over ids and nothing recurses along the graph.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/attributes.h"
+#include "numerics/data_type.h"
+#include "numerics/dim.h"
+
+namespace fusewise::graph {
+
+enum class Op : uint8_t {
+#define OP(name, kind, arity) name,
+#include "graph/ops.def"
+#undef OP
+};
+
+// What fusion and scheduling reason by.
+enum class Kind : uint8_t { source, map, view, reduce, contract, window, gather };
+
+std::string_view name_of(Op op);
+Kind kind_of(Op op);
+int arity_of(Op op);
+std::optional<Op> op_of(std::string_view name);
+
+using NodeId = uint32_t;
+inline constexpr NodeId no_node = UINT32_MAX;
+
+struct Value {
+  NodeId node = no_node;
+  uint32_t result = 0;
+  friend auto operator<=>(const Value&, const Value&) = default;
+};
+
+struct TensorType {
+  DataType element = DataType::undefined;
+  Shape shape;
+  int rank() const { return static_cast<int>(shape.size()); }
+  friend bool operator==(const TensorType& a, const TensorType& b) {
+    return a.element == b.element && a.shape == b.shape;
+  }
+};
+std::string to_string(const TensorType& type);         // "float32[batch, 768]"
+
+// A node of the model file, for messages, plans and traces.
+struct ModelNode {
+  std::string name;                                     // may be empty
+  std::string op_type;                                  // with its domain if not the default one
+  std::string first_output;
+};
+
+struct Node {
+  Op op;
+  std::vector<Value> operands;
+  Attributes attributes;
+  std::vector<TensorType> results;
+  std::vector<uint32_t> sources;                        // indices into Graph::model_nodes, the first is the owner
+};
+
+// Constant data: bytes with a shared owner (a mapped file, or memory), never copied by graph passes. Row-major,
+// in the element type's storage; static shape.
+struct ConstantData {
+  TensorType type;
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+  std::string name;
+};
+
+struct GraphInput {
+  NodeId node;
+  std::string name;
+};
+struct GraphOutput {
+  Value value;
+  std::string name;
+};
+
+class Graph {
+ public:
+  std::string name;
+  std::vector<ModelNode> model_nodes;
+  std::vector<ConstantData> constants;
+  std::vector<GraphInput> inputs;
+  std::vector<GraphOutput> outputs;
+
+  const Node& node(NodeId id) const { return nodes_[id]; }
+  size_t size() const { return nodes_.size(); }
+  const TensorType& type(Value v) const { return nodes_[v.node].results[v.result]; }
+  NodeId append(Node node) {
+    nodes_.push_back(std::move(node));
+    return static_cast<NodeId>(nodes_.size() - 1);
+  }
+
+ private:
+  std::vector<Node> nodes_;
+};
+
+// The typed attributes of a node; check fails when the operation has others.
+template <class A>
+const A& attributes(const Node& node) {
+  return std::get<A>(node.attributes);
+}
+
+// For each node, the nodes that use one of its results (each user once per use), in id order.
+std::vector<std::vector<NodeId>> users(const Graph& graph);
+// The constant a value is, or null.
+const ConstantData* constant_of(const Graph& graph, Value value);
+
+}  // namespace fusewise::graph

@@ -1,0 +1,94 @@
+#include "graph/verifier.h"
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "graph/shape_rules.h"
+
+namespace fusewise::graph {
+
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Graph& graph) : graph_(graph), input_of_(graph.size(), 0) {}
+
+  void run() {
+    check_inputs();
+    for (NodeId id = 0; id < graph_.size(); ++id) check_node(id);
+    for (const GraphOutput& output : graph_.outputs)
+      require(exists(output.value, static_cast<NodeId>(graph_.size())),
+              fmt::format("output '{}' is a value that does not exist", output.name));
+  }
+
+ private:
+  static void require(bool condition, const std::string& words) {
+    if (!condition) throw InternalError("invalid graph: " + words);
+  }
+  bool exists(Value value, NodeId before) const {
+    return value.node < before && value.result < graph_.node(value.node).results.size();
+  }
+  std::string described(NodeId id) const {
+    const Node& node = graph_.node(id);
+    std::string text = fmt::format("node %{} ({})", id, name_of(node.op));
+    if (!node.sources.empty() && node.sources[0] < graph_.model_nodes.size()) {
+      const ModelNode& source = graph_.model_nodes[node.sources[0]];
+      text += fmt::format(" of {} '{}'", source.op_type, source.name.empty() ? source.first_output : source.name);
+    }
+    return text;
+  }
+
+  void check_inputs() {
+    for (const GraphInput& input : graph_.inputs) {
+      require(input.node < graph_.size() && graph_.node(input.node).op == Op::input,
+              fmt::format("input '{}' is no input node", input.name));
+      require(input_of_[input.node]++ == 0, fmt::format("input '{}' names a node of another input", input.name));
+    }
+  }
+
+  void check_node(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const auto need = [&](bool condition, const std::string& words) {
+      if (!condition) require(false, fmt::format("{}: {}", described(id), words));
+    };
+    need(node.attributes.index() == static_cast<size_t>(node.op), "the attributes are those of another operation");
+    std::vector<TensorType> operands;
+    for (const Value& operand : node.operands) {
+      need(exists(operand, id), fmt::format("operand %{} does not come before it", operand.node));
+      operands.push_back(graph_.type(operand));
+    }
+    for (uint32_t source : node.sources)
+      need(source < graph_.model_nodes.size(), fmt::format("model node {} does not exist", source));
+    need(node.results.size() == 1, "it does not have one result");
+    need(node.op != Op::input || input_of_[id] == 1, "it is not in the list of inputs");
+    std::vector<TensorType> inferred;
+    try {
+      inferred = infer_results(node.op, operands, node.attributes, node.results[0]);
+    } catch (const UserError& error) {
+      need(false, error.what());
+    }
+    need(inferred == node.results, fmt::format("its type is {} and should be {}", to_string(node.results[0]),
+                                               to_string(inferred[0])));
+    if (node.op == Op::constant) check_constant(id, need);
+  }
+
+  template <class Need>
+  void check_constant(NodeId id, const Need& need) const {
+    const Node& node = graph_.node(id);
+    const uint32_t index = attributes<ConstantAttributes>(node).constant;
+    need(index < graph_.constants.size(), fmt::format("constant {} does not exist", index));
+    const ConstantData& data = graph_.constants[index];
+    need(data.type == node.results[0], fmt::format("its data has the type {}", to_string(data.type)));
+    need(bits_of(data.type.element) == 0 || static_bytes(data.type) == static_cast<int64_t>(data.bytes.size()),
+         fmt::format("its data has {} bytes", data.bytes.size()));
+  }
+
+  const Graph& graph_;
+  std::vector<int> input_of_;
+};
+
+}  // namespace
+
+void verify(const Graph& graph) { Verifier(graph).run(); }
+
+}  // namespace fusewise::graph
