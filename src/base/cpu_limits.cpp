@@ -37,7 +37,8 @@ int count_cores(const std::vector<int>& cpus, const path& root) {
     const path topology = root / fmt::format("sys/devices/system/cpu/cpu{}/topology", cpu);
     std::string siblings = read_text(topology / "thread_siblings_list");
     // Without topology files each processor counts as a core.
-    cores.insert(siblings.empty() ? fmt::format("cpu{}", cpu) : std::move(siblings));
+    if (siblings.empty()) siblings = fmt::format("cpu{}", cpu);
+    cores.insert(std::move(siblings));
   }
   return std::max(1, static_cast<int>(cores.size()));
 }

@@ -32,7 +32,8 @@ void write_log_line(std::string_view channel, std::string_view message);
 // The arguments are formatted only when the channel is on.
 template <class... Arguments>
 void log(std::string_view channel, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  if (log_enabled(channel)) write_log_line(channel, fmt::format(format, std::forward<Arguments>(arguments)...));
+  if (log_enabled(channel))
+    write_log_line(channel, fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
 }  // namespace fusewise

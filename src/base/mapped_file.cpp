@@ -45,6 +45,8 @@ class FileDescriptor {
   int number_;
 };
 
+using Pieces = std::span<const std::span<const std::byte>>;
+
 // 0, or the error number. A write may take fewer bytes than asked for; the next one tells why.
 int write_all(int descriptor, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -57,10 +59,16 @@ int write_all(int descriptor, std::span<const std::byte> bytes) {
   return 0;
 }
 
-void write_in_place(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+int write_all(int descriptor, Pieces pieces) {
+  for (const std::span<const std::byte> piece : pieces)
+    if (const int error = write_all(descriptor, piece)) return error;
+  return 0;
+}
+
+void write_in_place(const std::filesystem::path& path, Pieces pieces) {
   FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (file.number() < 0) fail("write", path, reason_of(errno));
-  if (const int error = write_all(file.number(), bytes)) fail("write", path, reason_of(error));
+  if (const int error = write_all(file.number(), pieces)) fail("write", path, reason_of(error));
   if (const int error = file.close()) fail("write", path, reason_of(error));
 }
 
@@ -84,14 +92,14 @@ std::filesystem::path final_target(const std::filesystem::path& path) {
   return target;
 }
 
-void write_and_rename(const std::filesystem::path& path, std::span<const std::byte> bytes, mode_t mode) {
+void write_and_rename(const std::filesystem::path& path, Pieces pieces, mode_t mode) {
   const std::filesystem::path temporary = temporary_name(path);
   FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (file.number() < 0) {
     const int error = errno;
     fail("write", path, reason_of(error), error == ENOENT ? "create its folder first" : "");
   }
-  int error = write_all(file.number(), bytes);
+  int error = write_all(file.number(), pieces);
   const int close_error = file.close();
   if (error == 0) error = close_error;
   if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
@@ -106,7 +114,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   // Opening a pipe would otherwise wait for a writer.
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number() < 0) fail("read", path, reason_of(errno));
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.number(), &status) != 0) fail("read", path, reason_of(errno));
   if (S_ISDIR(status.st_mode)) fail("read", path, "it is a folder", "name a file in it");
   if (!S_ISREG(status.st_mode)) fail("read", path, "it is no regular file", "copy it into a file first");
@@ -121,12 +129,16 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(data_, size_);
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  struct stat status {};
+void write_file_atomically(const std::filesystem::path& path, Pieces pieces) {
+  struct stat status{};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) fail("write", path, "it is a folder", "name a file in it");
-  if (exists && !S_ISREG(status.st_mode)) return write_in_place(path, bytes);
-  write_and_rename(final_target(path), bytes, exists ? status.st_mode & 0777 : 0666);
+  if (exists && !S_ISREG(status.st_mode)) return write_in_place(path, pieces);
+  write_and_rename(final_target(path), pieces, exists ? status.st_mode & 0777 : 0666);
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  write_file_atomically(path, Pieces(&bytes, 1));
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view text) {

@@ -14,8 +14,8 @@ constexpr std::string_view column_gap = "  ";
 
 size_t display_width(std::string_view text) {
   // Bytes of the form 10xxxxxx continue a character.
-  return static_cast<size_t>(std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 void TextTable::add_row(std::vector<std::string> cells) {
@@ -57,7 +57,8 @@ std::string TextTable::to_string(int indent) const {
   std::string out;
   std::vector<std::string> titles;
   for (const Column& column : columns_) titles.push_back(column.title);
-  const bool has_titles = std::ranges::any_of(titles, [](const std::string& title) { return !title.empty(); });
+  const bool has_titles =
+      std::ranges::any_of(titles, [](const std::string& title) { return !title.empty(); });
   if (has_titles) append_line(out, titles, widths, indent);
   for (const Row& row : rows_) {
     if (!row.is_rule) {

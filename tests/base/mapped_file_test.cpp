@@ -84,7 +84,8 @@ TEST(WriteFile, KeepsThePermissionsAndFollowsLinks) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "data";
   write_file_atomically(file, "one");
-  std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::filesystem::permissions(file,
+                               std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   std::filesystem::create_symlink("data", folder.path() / "link");
   write_file_atomically(folder.path() / "link", "two");
   EXPECT_TRUE(std::filesystem::is_symlink(folder.path() / "link"));
@@ -101,7 +102,8 @@ TEST(WriteFile, ADeviceIsWrittenNotReplaced) {
 
 TEST(WriteFile, ErrorsNameTheFile) {
   const TemporaryFolder folder;
-  const std::string message = user_error_of([&] { write_file_atomically(folder.path() / "no" / "file", "x"); });
+  const std::string message =
+      user_error_of([&] { write_file_atomically(folder.path() / "no" / "file", "x"); });
   EXPECT_THAT(message, HasSubstr("no/file"));
   EXPECT_THAT(user_error_of([&] { write_file_atomically(folder.path(), "x"); }), HasSubstr("it is a folder"));
 }

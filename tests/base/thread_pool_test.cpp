@@ -156,9 +156,13 @@ TEST(ThreadPool, NestingThroughASecondPoolKeepsTheWorker) {
   ThreadPool second(2);
   std::atomic<int> total{0};
   first.parallel_for(6, [&](int64_t, int64_t, int) {
-    second.parallel_for(3, [&](int64_t, int64_t, int) {
-      first.parallel_for(2, [&](int64_t begin, int64_t end, int) { total += static_cast<int>(end - begin); });
-    }, 1);
+    second.parallel_for(
+        3,
+        [&](int64_t, int64_t, int) {
+          first.parallel_for(
+              2, [&](int64_t begin, int64_t end, int) { total += static_cast<int>(end - begin); });
+        },
+        1);
   });
   // A call of `second` that ran alone saw its three items as one range.
   EXPECT_GE(total, 12);

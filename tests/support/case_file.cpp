@@ -60,7 +60,8 @@ class Parser {
  private:
   void take_line(std::string_view line) {
     if (line.starts_with(case_mark)) return start_case(std::string(trim_end(line.substr(case_mark.size()))));
-    if (line.starts_with(block_mark)) return start_block(std::string(trim_end(line.substr(block_mark.size()))));
+    if (line.starts_with(block_mark))
+      return start_block(std::string(trim_end(line.substr(block_mark.size()))));
     if (!file_.cases.empty() && !file_.cases.back().blocks.empty()) {
       std::string& text = file_.cases.back().blocks.back().text;
       text += unescape(line);
@@ -69,7 +70,8 @@ class Parser {
     }
     const std::string_view content = trim_end(line);
     if (content.empty()) return;
-    if (!content.starts_with('#')) fail(name_, line_, fmt::format("\"{}\" stands outside of any block", content));
+    if (!content.starts_with('#'))
+      fail(name_, line_, fmt::format("\"{}\" stands outside of any block", content));
     (file_.cases.empty() ? file_.comments : file_.cases.back().comments).emplace_back(content);
   }
 
@@ -91,7 +93,8 @@ class Parser {
   void finish_case() {
     if (file_.cases.empty()) return;
     Case& current = file_.cases.back();
-    if (current.blocks.empty()) fail(name_, current.line, fmt::format("case \"{}\" has no blocks", current.name));
+    if (current.blocks.empty())
+      fail(name_, current.line, fmt::format("case \"{}\" has no blocks", current.name));
     for (CaseBlock& block : current.blocks) drop_trailing_blank_lines(block.text);
   }
 

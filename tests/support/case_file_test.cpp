@@ -116,7 +116,8 @@ TEST(CaseRunner, UpdatesExpectationsAndThenAgrees) {
 TEST(CaseRunner, ErrorsAreOutcomes) {
   const Case test_case{"name", {}, {{"input", "x\n"}}, 1};
   EXPECT_EQ(outcome_of(test_case, [](const Case&) { return std::string("text"); }), "text\n");
-  EXPECT_EQ(outcome_of(test_case, [](const Case&) -> std::string { throw UserError("bad"); }), "error: bad\n");
+  EXPECT_EQ(outcome_of(test_case, [](const Case&) -> std::string { throw UserError("bad"); }),
+            "error: bad\n");
   EXPECT_EQ(outcome_of(test_case, [](const Case&) -> std::string { throw UnsupportedError("rare"); }),
             "unsupported: rare\n");
   EXPECT_EQ(outcome_of(test_case, [](const Case&) -> std::string { throw InternalError("broken"); }),

@@ -44,7 +44,8 @@ std::string difference(std::string_view expected, std::string_view actual) {
   size_t head = 0;
   while (head < shorter && old_lines[head] == new_lines[head]) ++head;
   size_t tail = 0;
-  while (tail < shorter - head && old_lines[old_lines.size() - 1 - tail] == new_lines[new_lines.size() - 1 - tail]) {
+  while (tail < shorter - head &&
+         old_lines[old_lines.size() - 1 - tail] == new_lines[new_lines.size() - 1 - tail]) {
     ++tail;
   }
   std::string out;

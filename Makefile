@@ -1,0 +1,40 @@
+# Thin wrappers over the CMake presets (CMakePresets.json).
+#   make build    the command build/release/fusewise and the library build/release/libfusewise.so
+#   make demo     shows what it does on embedded models
+#   make check    builds everything and runs all tests
+#   make stress   the tests under the sanitizers
+#   make format   formats the code; make tidy runs clang-tidy (both with version 19)
+jobs ?= $(shell nproc)
+preset ?= release
+
+.PHONY: build demo check stress format tidy packages configure
+
+packages:
+	@tools/install_packages
+
+configure: packages
+	@cmake --preset $(preset) --log-level=WARNING
+
+build: configure
+	@cmake --build --preset $(preset) --target product -j $(jobs)
+
+demo: build
+	@tools/demo build/$(preset)/fusewise
+
+check: configure
+	@cmake --build --preset $(preset) -j $(jobs)
+	@ctest --preset $(preset) --no-tests=error
+	@tools/format --check
+
+stress: packages
+	@for preset in asan-ubsan tsan; do \
+	  cmake --preset $$preset --log-level=WARNING && \
+	  cmake --build --preset $$preset -j $(jobs) && \
+	  ctest --preset $$preset --no-tests=error || exit 1; \
+	done
+
+format:
+	@tools/format
+
+tidy: configure
+	@tools/tidy build/$(preset)
