@@ -112,6 +112,12 @@ ExprId Builder::apply(ScalarOp op, Type result, ExprId a, ExprId b, ExprId c) {
     if (op == ScalarOp::sub) return sub(a, b);
     if (op == ScalarOp::mul) return mul(a, b);
   }
+  // Of what has a known range and loads nothing it is safe to assume that it does not leave 64 bits.
+  if ((op == ScalarOp::min || op == ScalarOp::max || op == ScalarOp::less) && is_index(a) && is_bounded(a) &&
+      is_bounded(b)) {
+    if (op == ScalarOp::less) return less(a, b);
+    return op == ScalarOp::min ? min(a, b) : max(a, b);
+  }
   if (op == ScalarOp::cast && type == result) return a;
   if (op == ScalarOp::select) {
     if (b == c) return b;
@@ -308,7 +314,7 @@ StmtId Builder::branch(ExprId condition, StmtId then, StmtId otherwise) {
 StmtId Builder::let(VariableId variable, ExprId value) {
   if (is_index(value)) {
     const Range r = range(value);
-    if (r != Range{} && known(variable).range == Range{}) set_range(variable, r.low, r.high);
+    if (is_bounded(value) && known(variable).range == Range{}) set_range(variable, r.low, r.high);
   }
   Stmt stmt;
   stmt.kind = StmtKind::let;

@@ -149,6 +149,8 @@ const Builder::Facts& Builder::facts(ExprId a) {
   return facts_[a];
 }
 
+bool Builder::is_bounded(ExprId a) { return facts(a).rank != none && facts(a).range != Range{}; }
+
 Range Builder::range(ExprId a) { return facts(a).range; }
 
 // What outer loops determine first: variables of outer loops are created first.
@@ -531,9 +533,9 @@ ExprId Builder::divide_by_symbol(ExprId a, ExprId divisor, bool quotient) {
   }
   const ExprId left = build(rest);
   const Expr e = kernel_.exprs[left];
-  const bool is_bounded = e.kind == ExprKind::read && range(left).low >= 0 &&
+  const bool is_below = e.kind == ExprKind::read && range(left).low >= 0 &&
                           known(static_cast<VariableId>(e.value)).bound == divisor;
-  if (is_bounded || (e.kind == ExprKind::constant && e.value == 0))
+  if (is_below || (e.kind == ExprKind::constant && e.value == 0))
     return quotient ? build(std::move(multiples)) : left;
   Expr division;
   division.kind = ExprKind::native;

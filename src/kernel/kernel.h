@@ -231,6 +231,7 @@ class Builder {
   Range range_of(const Sum& sum);
   bool before(ExprId a, ExprId b);
   bool is_index(ExprId a) const;
+  bool is_bounded(ExprId a);
   std::optional<std::pair<ExprId, int64_t>> as_ramp(ExprId a);
   ExprId index_vector(ScalarOp op, ExprId a, ExprId b);
   ExprId fold(ScalarOp op, Type result, ExprId a, ExprId b, ExprId c);
