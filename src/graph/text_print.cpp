@@ -1,0 +1,96 @@
+#include <fmt/core.h>
+
+#include <array>
+#include <utility>
+
+#include "graph/text.h"
+#include "graph/text_internal.h"
+
+namespace fusewise::graph {
+
+namespace {
+
+using text_internal::quote;
+
+constexpr std::array<std::string_view, 4> combine_names = {"sum", "product", "max", "min"};
+
+std::string to_text(int64_t value) { return std::to_string(value); }
+std::string to_text(int value) { return std::to_string(value); }
+std::string to_text(uint32_t value) { return std::to_string(value); }
+std::string to_text(const Dim& value) { return value.to_string(); }
+std::string to_text(ScalarOp op) { return std::string(name_of(op)); }
+std::string to_text(Combine combine) { return std::string(name_of(combine)); }
+template <class T>
+std::string to_text(const std::vector<T>& values) {
+  std::string out = "[";
+  for (const T& value : values) {
+    if (out.size() > 1) out += ", ";
+    out += to_text(value);
+  }
+  return out + "]";
+}
+
+std::string print_attributes(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  std::string out;
+  if (node.op == Op::input) {
+    for (size_t i = 0; i < graph.inputs.size(); ++i)
+      if (graph.inputs[i].node == id) out += fmt::format(" index={} name={}", i, quote(graph.inputs[i].name));
+    return out;
+  }
+  std::visit(
+      [&](auto a) {
+        text_internal::visit_fields(
+            [&](std::string_view name, const auto& value) { out += fmt::format(" {}={}", name, to_text(value)); }, a);
+      },
+      node.attributes);
+  return out;
+}
+
+}  // namespace
+
+std::string_view name_of(Combine combine) { return combine_names.at(static_cast<size_t>(combine)); }
+
+std::optional<Combine> combine_of(std::string_view name) {
+  for (size_t i = 0; i < combine_names.size(); ++i)
+    if (combine_names[i] == name) return static_cast<Combine>(i);
+  return std::nullopt;
+}
+
+std::string print_node(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  std::string out = fmt::format("%{} = {}", id, name_of(node.op));
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    out += fmt::format("{}%{}", i == 0 ? " " : ", ", node.operands[i].node);
+    if (node.operands[i].result != 0) out += fmt::format(".{}", node.operands[i].result);
+  }
+  out += print_attributes(graph, id) + " :";
+  for (size_t i = 0; i < node.results.size(); ++i) out += (i == 0 ? " " : ", ") + to_string(node.results[i]);
+  if (!node.sources.empty()) out += " from " + to_text(node.sources);
+  return out;
+}
+
+std::string print(const Graph& graph, const PrintOptions& options) {
+  std::string out = fmt::format("graph {}\n", quote(graph.name));
+  for (size_t i = 0; i < graph.model_nodes.size(); ++i) {
+    const ModelNode& model = graph.model_nodes[i];
+    out += fmt::format("model {} {} {} {}\n", i, quote(model.name), quote(model.op_type), quote(model.first_output));
+  }
+  for (size_t i = 0; i < graph.constants.size(); ++i) {
+    const ConstantData& data = graph.constants[i];
+    out += fmt::format("constant {} {} : {} =", i, quote(data.name), to_string(data.type));
+    // Measured in bytes where elements have no size.
+    const int bits = std::max(bits_of(data.type.element), 1);
+    if (static_cast<int64_t>(data.bytes.size()) * 8 / bits <= options.inline_elements)
+      out += text_internal::print_elements(data);
+    else
+      out += " hash:" + hash_bytes(data.bytes).to_hex();
+    out += '\n';
+  }
+  for (NodeId id = 0; id < graph.size(); ++id) out += print_node(graph, id) + '\n';
+  for (const GraphOutput& output : graph.outputs)
+    out += fmt::format("output %{} {}\n", output.value.node, quote(output.name));
+  return out;
+}
+
+}  // namespace fusewise::graph
