@@ -25,13 +25,16 @@
 namespace fusewise {
 
 // Error bound in ULP of the float32 and float64 evaluation of a `function`-class operation.
-double ulp_bound(ScalarOp function, DataType type);
+double ulp_bound(ScalarOp function, DataType type);  // over the whole range of arguments
 
 // The float32 / float64 evaluation.
 float evaluate_function(ScalarOp function, float a, float b);
 double evaluate_function(ScalarOp function, double a, double b);
 
 // The definition over an abstract arithmetic, for kernel expressions; instantiated from functions_impl.h:
-//   template <class A> auto build_function(A& arithmetic, ScalarOp function, V a, V b) -> V
+//   template <class A>
+//   typename A::Value build_function(A& arithmetic, ScalarOp function, typename A::Value a, typename A::Value b)
+// It uses of the arithmetic: constant add sub mul div fma neg abs floor trunc round copysign select, less equal
+// and_ or_ not_, from_int int_constant int_add int_sub int_shift_left int_shift_right bits_to_float float_to_bits.
 
 }  // namespace fusewise

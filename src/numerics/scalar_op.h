@@ -23,7 +23,9 @@ ScalarClass class_of(ScalarOp op);
 std::string_view name_of(ScalarOp op);                 // without the trailing underscore: "and"
 std::optional<ScalarOp> scalar_op_of(std::string_view name);
 
-// The result type for operands of these types (select: of the second); `cast` has none of its own.
+// The result type for operands of these types (select: of the second); `cast` has none of its own. Nothing too
+// when the operation has no meaning for them: operands of differing types, `sqrt` and functions of integers,
+// arithmetic on booleans, logic on floats.
 std::optional<DataType> result_type_of(ScalarOp op, std::span<const DataType> operands);
 
 // One number of any computable type, held widened: floats as double (exact for every narrower float type),
@@ -39,7 +41,8 @@ struct Scalar {
 Scalar evaluate(ScalarOp op, std::span<const Scalar> operands, DataType result);
 
 // Conversions. Float to integer saturates and takes NaN to 0, then nothing else; integer to integer wraps;
-// to boolean is != 0; to a narrower float rounds half to even.
+// to boolean is != 0; to a narrower float rounds half to even, once (integer to float16 or bfloat16 goes through
+// float32).
 Scalar convert(const Scalar& value, DataType to);
 Scalar load_scalar(const void* memory, DataType type);
 void store_scalar(void* memory, const Scalar& value);
