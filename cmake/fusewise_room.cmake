@@ -1,5 +1,6 @@
 # fusewise_room(NAME ROOM...): the static library fusewise_NAME made of src/NAME/**/*.cpp, which may
 # include headers of the listed rooms only. Subfolders with a CMakeLists.txt of their own are left out.
+# A room whose single files need options of their own states them in src/NAME/room.cmake.
 function(fusewise_room name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")
   file(GLOB_RECURSE nested CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*/CMakeLists.txt")
@@ -7,6 +8,9 @@ function(fusewise_room name)
     get_filename_component(folder "${list_file}" DIRECTORY)
     list(FILTER sources EXCLUDE REGEX "^${folder}/")
   endforeach()
+  if(EXISTS "${CMAKE_SOURCE_DIR}/src/${name}/room.cmake")
+    include("${CMAKE_SOURCE_DIR}/src/${name}/room.cmake")
+  endif()
   set(target fusewise_${name})
   if(sources)
     add_library(${target} STATIC ${sources})
