@@ -1,0 +1,186 @@
+#include <fmt/core.h>
+
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "program/program.h"
+
+namespace fusewise::program {
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Program& program)
+      : program_(program), symbols_(program.symbols.begin(), program.symbols.end()) {}
+
+  void run() {
+    require(symbols_.size() == program_.symbols.size(), "a symbol is listed twice");
+    interface();
+    for (BufferId id = 0; id < program_.buffers.size(); ++id) buffer(id);
+    for (const Kernel& one : program_.kernels) kernel(one);
+    steps(program_.once_steps, "once step", true);
+    steps(program_.run_steps, "step", false);
+    first_uses();
+    for (const Guard& guard : program_.guards) {
+      dim(guard.left, "a guard");
+      dim(guard.right, "a guard");
+    }
+  }
+
+ private:
+  static void require(bool condition, const std::string& message) {
+    if (!condition) throw InternalError("invalid program: " + message);
+  }
+
+  void dim(const Dim& value, const std::string& where) const {
+    if (value.is_constant()) return;
+    for (const std::string& symbol : value.symbols())
+      require(symbols_.contains(symbol), fmt::format("{} names the unknown symbol '{}'", where, symbol));
+  }
+  void shape(const Shape& value, const std::string& where) const {
+    for (const Dim& extent : value) dim(extent, where);
+  }
+
+  void interface() const {
+    for (const Input& input : program_.inputs) shape(input.shape, "input '" + input.name + "'");
+    for (uint32_t i = 0; i < program_.outputs.size(); ++i) {
+      const Output& output = program_.outputs[i];
+      const std::string where = "output '" + output.name + "'";
+      shape(output.shape, where);
+      require(output.buffer < program_.buffers.size() &&
+                  program_.buffers[output.buffer].kind == BufferKind::output &&
+                  program_.buffers[output.buffer].index == i,
+              where + " has no buffer of its own");
+      for (const uint32_t input : output.may_alias_inputs)
+        require(input < program_.inputs.size(), where + " may alias an input that does not exist");
+    }
+  }
+
+  size_t count_of(BufferKind kind) const {
+    switch (kind) {
+      case BufferKind::input: return program_.inputs.size();
+      case BufferKind::output: return program_.outputs.size();
+      case BufferKind::constant: return program_.constants.size();
+      default: return SIZE_MAX;
+    }
+  }
+
+  void buffer(BufferId id) const {
+    const Buffer& one = program_.buffers[id];
+    const size_t count = count_of(one.kind);
+    if (count != SIZE_MAX && one.index >= count)
+      require(false, describe_buffer(program_, id) + " has an index that does not exist");
+    if (one.bytes.is_constant()) {
+      require(one.bytes.value() >= 0, describe_buffer(program_, id) + " has a negative size");
+    } else {
+      require(one.kind != BufferKind::once && one.kind != BufferKind::constant,
+              describe_buffer(program_, id) + " has no constant size");
+      dim(one.bytes, describe_buffer(program_, id));
+    }
+    if (one.kind == BufferKind::dims) {
+      shape(one.dims, describe_buffer(program_, id));
+      require(one.bytes.is(static_cast<int64_t>(8 * one.dims.size())),
+              describe_buffer(program_, id) + " has a size that differs from its values");
+    }
+    if (one.kind == BufferKind::constant)
+      require(one.bytes.is(static_cast<int64_t>(program_.constants[one.index].size)),
+              describe_buffer(program_, id) + " has a size that differs from its constant's");
+    if (one.kind == BufferKind::once && !one.content.span.empty())
+      require(one.bytes.is(static_cast<int64_t>(one.content.span.size())),
+              describe_buffer(program_, id) + " has content of another size");
+    for (const BufferId other : one.may_overwrite)
+      require(one.kind == BufferKind::arena && other < program_.buffers.size() && other != id,
+              describe_buffer(program_, id) + " may overwrite something that it cannot");
+  }
+
+  static void kernel(const Kernel& one) {
+    const std::set<std::string> parameters(one.parameters.begin(), one.parameters.end());
+    require(!one.name.empty() && one.phases > 0, "a kernel without a name or phases");
+    require(parameters.size() == one.parameters.size(), "kernel " + one.name + " has two parameters of one name");
+    for (const std::string& symbol : one.scratch_bytes.symbols())
+      require(parameters.contains(symbol),
+              fmt::format("the scratch size of kernel {} names the unknown parameter '{}'", one.name, symbol));
+  }
+
+  void steps(const std::vector<Step>& list, const std::string& kind, bool once) const {
+    for (size_t i = 0; i < list.size(); ++i) {
+      const Step& step = list[i];
+      const std::string where = fmt::format("{} {} '{}'", kind, i, step.label);
+      for (const BufferId id : step.buffers)
+        require(id < program_.buffers.size(), where + " names a buffer that does not exist");
+      if (step.kind == StepKind::copy)
+        require(step.buffers.size() == 2 && step.parameters.empty(), where + " is no valid copy");
+      else
+        kernel_step(step, where);
+      for (const Dim& parameter : step.parameters) {
+        if (once) require(parameter.is_constant(), where + " has a parameter that is not constant");
+        dim(parameter, where);
+      }
+      for (size_t argument = 0; argument < step.buffers.size(); ++argument)
+        argument_of(step, argument, where, once);
+    }
+  }
+
+  void kernel_step(const Step& step, const std::string& where) const {
+    require(step.kernel < program_.kernels.size(), where + " names a kernel that does not exist");
+    const Kernel& used = program_.kernels[step.kernel];
+    require(step.parameters.size() == used.parameters.size(),
+            fmt::format("{} gives {} parameters to kernel {}, which has {}", where, step.parameters.size(), used.name,
+                        used.parameters.size()));
+    require(used.writes.empty() || used.writes.size() == step.buffers.size(),
+            fmt::format("{} gives {} buffers to kernel {}, which has {}", where, step.buffers.size(), used.name,
+                        used.writes.size()));
+  }
+
+  enum class Access { reads, writes, unknown };
+  Access access(const Step& step, size_t argument) const {
+    if (step.kind == StepKind::copy) return argument == 1 ? Access::writes : Access::reads;
+    const std::vector<uint8_t>& writes = program_.kernels[step.kernel].writes;
+    if (writes.empty()) return Access::unknown;
+    return writes[argument] ? Access::writes : Access::reads;
+  }
+
+  void argument_of(const Step& step, size_t argument, const std::string& where, bool once) const {
+    const BufferId id = step.buffers[argument];
+    const BufferKind kind = program_.buffers[id].kind;
+    const std::string what = where + " uses " + describe_buffer(program_, id);
+    if (once) require(kind == BufferKind::constant || kind == BufferKind::once, what);
+    if (access(step, argument) != Access::writes) return;
+    const bool writable = once ? kind == BufferKind::once : kind == BufferKind::arena || kind == BufferKind::output;
+    if (!writable) require(false, where + " writes to " + describe_buffer(program_, id));
+  }
+
+  // Arena buffers and outputs must be written by the first step that names them, outputs by some step.
+  void first_uses() const {
+    std::vector<uint8_t> seen(program_.buffers.size(), 0);
+    for (const Step& step : program_.run_steps) {
+      for (size_t argument = 0; argument < step.buffers.size(); ++argument) {
+        const BufferId id = step.buffers[argument];
+        const BufferKind kind = program_.buffers[id].kind;
+        if (access(step, argument) == Access::reads && !seen[id] && !written_by(step, id))
+          require(kind != BufferKind::arena && kind != BufferKind::output,
+                  fmt::format("step '{}' reads {} before anything has written it", step.label,
+                              describe_buffer(program_, id)));
+      }
+      for (const BufferId id : step.buffers) seen[id] = 1;
+    }
+    for (const Output& output : program_.outputs)
+      require(seen[output.buffer] != 0, "no step writes output '" + output.name + "'");
+  }
+
+  bool written_by(const Step& step, BufferId id) const {
+    for (size_t argument = 0; argument < step.buffers.size(); ++argument)
+      if (step.buffers[argument] == id && access(step, argument) != Access::reads) return true;
+    return false;
+  }
+
+  const Program& program_;
+  std::set<std::string> symbols_;
+};
+
+}  // namespace
+
+void verify(const Program& program) { Verifier(program).run(); }
+
+}  // namespace fusewise::program

@@ -1,0 +1,105 @@
+#include "runtime/binding.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "memory/arena.h"
+#include "numerics/data_type.h"
+
+namespace fusewise::runtime {
+namespace {
+
+using program::BufferId;
+using program::BufferKind;
+using program::Program;
+
+std::vector<int64_t> evaluate(const Shape& shape, const SymbolValues& symbols) {
+  std::vector<int64_t> values;
+  values.reserve(shape.size());
+  for (const Dim& extent : shape) values.push_back(extent.evaluate(symbols));
+  return values;
+}
+
+int64_t tensor_bytes(DataType type, const std::vector<int64_t>& shape, const std::string& name) {
+  int64_t bits = bits_of(type);
+  if (bits == 0) throw UnsupportedError("not supported yet: '" + name + "' is a tensor of strings");
+  for (const int64_t extent : shape) {
+    if (extent < 0) throw UserError(fmt::format("'{}' would have a dimension of {}", name, extent));
+    if (extent == 0) return 0;
+    if (__builtin_mul_overflow(bits, extent, &bits))
+      throw UserError("'" + name + "' needs more memory than 64 bits can count");
+  }
+  return bits / 8 + (bits % 8 != 0 ? 1 : 0);
+}
+
+void evaluate_buffers(const Program& program, Binding& binding) {
+  binding.buffer_bytes.reserve(program.buffers.size());
+  binding.dims_values.resize(program.buffers.size());
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    const program::Buffer& buffer = program.buffers[id];
+    const int64_t bytes = buffer.bytes.evaluate(binding.symbols);
+    if (bytes < 0) throw UserError(fmt::format("{} would need {} bytes", describe_buffer(program, id), bytes));
+    binding.buffer_bytes.push_back(bytes);
+    if (buffer.kind == BufferKind::dims) binding.dims_values[id] = evaluate(buffer.dims, binding.symbols);
+    const bool wrong = (buffer.kind == BufferKind::input && bytes != binding.input_bytes[buffer.index]) ||
+                       (buffer.kind == BufferKind::output && bytes != binding.output_bytes[buffer.index]);
+    if (wrong) throw InternalError(describe_buffer(program, id) + " has a size that differs from its tensor's");
+  }
+}
+
+void check_copies(const Program& program, const Binding& binding) {
+  for (const program::Step& step : program.run_steps)
+    if (step.kind == program::StepKind::copy &&
+        binding.buffer_bytes[step.buffers[0]] != binding.buffer_bytes[step.buffers[1]])
+      throw InternalError("the copy '" + step.label + "' is between buffers of different sizes");
+}
+
+void place_arena(const Program& program, Binding& binding) {
+  constexpr int unused = -1;
+  std::vector<int> item_of(program.buffers.size(), unused);
+  std::vector<BufferId> buffer_of;
+  std::vector<ArenaItem> items;
+  for (size_t step = 0; step < program.run_steps.size(); ++step) {
+    for (const BufferId id : program.run_steps[step].buffers) {
+      if (program.buffers[id].kind != BufferKind::arena) continue;
+      const int now = static_cast<int>(step);
+      if (item_of[id] == unused) {
+        item_of[id] = static_cast<int>(items.size());
+        items.push_back({binding.buffer_bytes[id], now, now, {}});
+        buffer_of.push_back(id);
+      }
+      items[static_cast<size_t>(item_of[id])].last_step = now;
+    }
+  }
+  for (size_t item = 0; item < items.size(); ++item)
+    for (const BufferId other : program.buffers[buffer_of[item]].may_overwrite)
+      if (item_of[other] != unused) items[item].may_overwrite.push_back(item_of[other]);
+  const ArenaPlan plan = plan_arena(items);
+  binding.arena_bytes = plan.bytes;
+  binding.arena_lower_bound = plan.lower_bound;
+  binding.arena_offsets.assign(program.buffers.size(), -1);
+  for (size_t item = 0; item < items.size(); ++item) binding.arena_offsets[buffer_of[item]] = plan.offsets[item];
+}
+
+}  // namespace
+
+Binding bind_shapes(const Program& program, std::span<const std::vector<int64_t>> input_shapes) {
+  Binding binding;
+  binding.symbols = solve_symbols(program, input_shapes);
+  check_guards(program, binding.symbols);
+  binding.input_shapes.assign(input_shapes.begin(), input_shapes.end());
+  for (size_t i = 0; i < input_shapes.size(); ++i)
+    binding.input_bytes.push_back(tensor_bytes(program.inputs[i].type, input_shapes[i], program.inputs[i].name));
+  for (const program::Output& output : program.outputs) {
+    binding.output_shapes.push_back(evaluate(output.shape, binding.symbols));
+    binding.output_bytes.push_back(tensor_bytes(output.type, binding.output_shapes.back(), output.name));
+  }
+  evaluate_buffers(program, binding);
+  check_copies(program, binding);
+  place_arena(program, binding);
+  return binding;
+}
+
+}  // namespace fusewise::runtime

@@ -1,0 +1,45 @@
+// What a program is for given shapes of its inputs. Immutable once made.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "numerics/dim.h"
+#include "program/program.h"
+
+namespace fusewise::runtime {
+
+// Parameters and block counts of a list of steps, flat.
+struct BoundSteps {
+  std::vector<int64_t> parameters;
+  std::vector<uint32_t> parameters_of;  // by step: where its parameters start
+  std::vector<int64_t> blocks;          // by phase of every step
+  std::vector<uint32_t> phases_of;      // by step: where its phases start
+  int64_t scratch_bytes = 0;            // that one worker needs, a multiple of 64
+};
+
+struct Binding {
+  std::vector<std::vector<int64_t>> input_shapes;
+  std::vector<std::vector<int64_t>> output_shapes;
+  std::vector<int64_t> input_bytes;
+  std::vector<int64_t> output_bytes;
+  SymbolValues symbols;
+  std::vector<int64_t> buffer_bytes;
+  std::vector<std::vector<int64_t>> dims_values;  // by buffer, of dims buffers
+  std::vector<int64_t> arena_offsets;             // by buffer; -1 for those elsewhere
+  int64_t arena_bytes = 0;
+  int64_t arena_lower_bound = 0;
+  BoundSteps steps;
+  uint64_t serial = 0;                            // distinct within a process
+  const void* owner = nullptr;                    // the executable that it is for
+};
+
+// The symbols' values from the shapes; UserError names the input, the dimension and both values on a conflict.
+SymbolValues solve_symbols(const program::Program& program, std::span<const std::vector<int64_t>> input_shapes);
+// UserError with the guard's words when one does not hold.
+void check_guards(const program::Program& program, const SymbolValues& symbols);
+// Everything but the block counts and scratch, which need the kernels.
+Binding bind_shapes(const program::Program& program, std::span<const std::vector<int64_t>> input_shapes);
+
+}  // namespace fusewise::runtime

@@ -1,0 +1,35 @@
+// One step on memory that stands ready: all phases of its kernel, blocks spread over the pool.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "runtime/binding.h"
+#include "runtime/kernels.h"
+
+namespace fusewise::runtime {
+
+// Evaluates the steps' parameters and asks the kernels for their block counts.
+BoundSteps bind_steps(const program::Program& program, std::span<const program::Step> steps, const Kernels& kernels,
+                      const SymbolValues& symbols);
+
+// The pointers of a list of steps, flat: slots_of[i] is where those of step i start.
+struct Slots {
+  std::vector<program::BufferId> buffers;  // by slot
+  std::vector<uint32_t> slots_of;          // by step
+};
+Slots slots_of(std::span<const program::Step> steps);
+
+struct Scratch {
+  std::byte* data = nullptr;  // of worker 0
+  int64_t stride = 0;         // from one worker's to the next
+};
+
+void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t* parameters, const int64_t* blocks,
+                Scratch scratch, ThreadPool& pool);
+void run_copy(void* const* buffers, int64_t bytes, ThreadPool& pool);
+
+}  // namespace fusewise::runtime

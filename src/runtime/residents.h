@@ -1,0 +1,47 @@
+// What lives as long as the executable: constants, and the results of once steps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "program/program.h"
+#include "runtime/guarded_memory.h"
+#include "runtime/kernels.h"
+
+namespace fusewise::runtime {
+
+class Residents {
+ public:
+  // Runs the once steps unless their results came with the program; then lets go what no run step reads, in
+  // `program` too. With a guard side everything lies at forbidden pages, read-only.
+  Residents(program::Program& program, const Kernels& kernels, ThreadPool& pool,
+            std::optional<GuardedMemory::Side> guard);
+
+  std::byte* pointer(program::BufferId buffer) const { return places_[buffer].pointer; }
+  program::Bytes content(const program::Program& program, program::BufferId buffer) const;
+  int64_t bytes() const { return bytes_; }
+  double once_seconds() const { return once_seconds_; }
+
+ private:
+  struct Place {
+    std::byte* pointer = nullptr;
+    std::shared_ptr<const void> owner;
+    std::shared_ptr<GuardedMemory> guarded;
+  };
+
+  void place(program::Buffer& buffer, Place& place, std::span<const std::byte> content,
+             const std::shared_ptr<const void>& owner);
+  void run_once_steps(const program::Program& program, const Kernels& kernels, ThreadPool& pool);
+  void release_unneeded(program::Program& program, const std::vector<uint8_t>& needed);
+
+  std::optional<GuardedMemory::Side> guard_;
+  std::vector<Place> places_;  // by buffer
+  int64_t bytes_ = 0;
+  double once_seconds_ = 0;
+};
+
+}  // namespace fusewise::runtime
