@@ -101,9 +101,8 @@ class FunctionBuilder {
     V n = a_.sub(shifted, c(T::round_shift));
     V r = a_.fma(n, c(-T::ln2_high), x);
     r = a_.fma(n, c(-T::ln2_low), r);
-    V p = polynomial(r, T::exp);
-    V tail = a_.fma(a_.mul(r, r), p, r);
-    return {a_.add(tail, c(1)), shifted};
+    V p = a_.fma(polynomial(r, T::exp), r, c(1));
+    return {a_.fma(p, r, c(1)), shifted};
   }
 
   V exp(V x) {
