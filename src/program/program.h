@@ -5,9 +5,9 @@
 // The kernels' interface, for phase I = 0, 1, ... of a kernel NAME (all blocks of one phase end before the next):
 //   void NAME_pI(void* const* buffers, const int64_t* parameters, char* scratch, int64_t block_begin, int64_t block_end)
 //   int64_t NAME_pI_blocks(const int64_t* parameters)
-// `buffers` are never null, also those of size 0. Arena, constant and once buffers and `scratch` start at 64 bytes;
-// the caller's inputs and outputs may start anywhere. `scratch` is private to the calling worker, uninitialised, and
-// has the kernel's scratch bytes.
+// `buffers` are never null, also those of size 0. Arena and once buffers and `scratch` start at 64 bytes; the caller's
+// inputs and outputs may start anywhere, and so may constants, which are used where their file has them. `scratch` is
+// private to the calling worker, uninitialised, and has the kernel's scratch bytes.
 #pragma once
 
 #include <cstddef>

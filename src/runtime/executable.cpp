@@ -53,7 +53,7 @@ struct Executable::State {
         pool(pool_of(options)),
         program(verified(std::move(given))),
         kernels(program, options.resolver),
-        residents(program, kernels, *pool, side_of(options.guard_pages)),
+        residents(program, kernels, *pool, {side_of(options.guard_pages), options.copy_once_results}),
         plan(plan_workspaces(program, residents, pool->size(), options.poison, side_of(options.guard_pages))) {}
 
   std::unique_ptr<Workspace> take_workspace(uint64_t serial);

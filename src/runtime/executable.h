@@ -30,6 +30,9 @@ struct ExecutableOptions {
   int threads = 0;                   // including the caller; 0: as many as this process may use
   std::shared_ptr<ThreadPool> pool;  // shared with other executables; null: one of our own, of `threads`
   size_t kept_bindings = 8;
+  // Once results that came with a file are copied into memory of our own, in huge pages where there are any: takes a
+  // moment and the memory, and misses the address cache less.
+  bool copy_once_results = false;
   Resolver resolver;                 // tests: where kernels are, instead of the program's library
   bool poison = false;               // fill what a run has not written yet with 0xFF bytes (NaN), step by step
   GuardPages guard_pages = GuardPages::off;

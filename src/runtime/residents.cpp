@@ -1,5 +1,6 @@
 #include "runtime/residents.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -13,46 +14,52 @@ namespace fusewise::runtime {
 using program::BufferKind;
 using program::Program;
 
-Residents::Residents(Program& program, const Kernels& kernels, ThreadPool& pool,
-                     std::optional<GuardedMemory::Side> guard)
-    : guard_(guard), places_(program.buffers.size()) {
+Residents::Residents(Program& program, const Kernels& kernels, ThreadPool& pool, const Options& options)
+    : options_(options), places_(program.buffers.size()) {
   const std::vector<uint8_t> needed = needed_in_runs(program);
   const bool complete = has_once_results(program);
   for (size_t i = 0; i < places_.size(); ++i) {
-    program::Buffer& buffer = program.buffers[i];
+    const program::Buffer& buffer = program.buffers[i];
     if (complete && !needed[i]) continue;
     if (buffer.kind == BufferKind::constant) {
       const program::Constant& constant = program.constants[buffer.index];
       check(constant.bytes.span.size() == constant.size, "the bytes of constant '" + constant.name + "' are not here");
-      place(buffer, places_[i], constant.bytes.span, constant.bytes.owner);
+      place(buffer, places_[i], constant.bytes);
     }
-    if (buffer.kind == BufferKind::once)
-      place(buffer, places_[i], complete ? buffer.content.span : std::span<const std::byte>(), buffer.content.owner);
+    if (buffer.kind == BufferKind::once) place(buffer, places_[i], complete ? buffer.content : program::Bytes());
   }
   if (!complete) run_once_steps(program, kernels, pool);
   release_unneeded(program, needed);
 }
 
 // Content that is there is used where it lies; a once buffer without any gets memory of its own.
-void Residents::place(program::Buffer& buffer, Place& place, std::span<const std::byte> content,
-                      const std::shared_ptr<const void>& owner) {
-  const size_t size = static_cast<size_t>(buffer.bytes.value());
-  if (guard_) {
-    place.guarded = std::make_shared<GuardedMemory>(size, *guard_);
+void Residents::place(const program::Buffer& buffer, Place& place, const program::Bytes& content) {
+  const bool has_content = !content.span.empty();
+  if (options_.guard) {
+    place.guarded = std::make_shared<GuardedMemory>(static_cast<size_t>(buffer.bytes.value()), *options_.guard);
     place.owner = place.guarded;
     place.pointer = place.guarded->data();
-    if (!content.empty()) std::memcpy(place.pointer, content.data(), content.size());
-    else if (buffer.zero_fill && size > 0) std::memset(place.pointer, 0, size);
-    if (buffer.kind == BufferKind::constant || !content.empty()) place.guarded->protect(true);
-  } else if (!content.empty()) {
-    place.pointer = const_cast<std::byte*>(content.data());
-    place.owner = owner;
-  } else if (size > 0) {
-    const auto memory = std::make_shared<AlignedBuffer>(size);
-    place.pointer = memory->data();
-    place.owner = memory;
-    if (buffer.zero_fill) std::memset(place.pointer, 0, size);
+    if (has_content)
+      std::memcpy(place.pointer, content.span.data(), content.span.size());
+    else if (buffer.zero_fill)
+      std::fill_n(place.pointer, place.guarded->size(), std::byte{0});
+    if (buffer.kind == BufferKind::constant || has_content) place.guarded->protect(true);
+  } else if (has_content && !(options_.copy_once_results && buffer.kind == BufferKind::once)) {
+    place.pointer = const_cast<std::byte*>(content.span.data());
+    place.owner = content.owner;
+  } else {
+    own(buffer, place, content.span);
   }
+}
+
+void Residents::own(const program::Buffer& buffer, Place& place, std::span<const std::byte> content) {
+  const auto memory = std::make_shared<AlignedBuffer>(static_cast<size_t>(buffer.bytes.value()));
+  place.pointer = memory->data();
+  place.owner = memory;
+  if (!content.empty())
+    std::memcpy(place.pointer, content.data(), content.size());
+  else if (buffer.zero_fill && !memory->empty())
+    std::memset(place.pointer, 0, memory->size());
 }
 
 void Residents::run_once_steps(const Program& program, const Kernels& kernels, ThreadPool& pool) {

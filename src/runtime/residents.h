@@ -18,8 +18,11 @@ class Residents {
  public:
   // Runs the once steps unless their results came with the program; then lets go what no run step reads, in
   // `program` too. With a guard side everything lies at forbidden pages, read-only.
-  Residents(program::Program& program, const Kernels& kernels, ThreadPool& pool,
-            std::optional<GuardedMemory::Side> guard);
+  struct Options {
+    std::optional<GuardedMemory::Side> guard;
+    bool copy_once_results = false;
+  };
+  Residents(program::Program& program, const Kernels& kernels, ThreadPool& pool, const Options& options);
 
   std::byte* pointer(program::BufferId buffer) const { return places_[buffer].pointer; }
   program::Bytes content(const program::Program& program, program::BufferId buffer) const;
@@ -33,12 +36,12 @@ class Residents {
     std::shared_ptr<GuardedMemory> guarded;
   };
 
-  void place(program::Buffer& buffer, Place& place, std::span<const std::byte> content,
-             const std::shared_ptr<const void>& owner);
+  void place(const program::Buffer& buffer, Place& place, const program::Bytes& content);
+  static void own(const program::Buffer& buffer, Place& place, std::span<const std::byte> content);
   void run_once_steps(const program::Program& program, const Kernels& kernels, ThreadPool& pool);
   void release_unneeded(program::Program& program, const std::vector<uint8_t>& needed);
 
-  std::optional<GuardedMemory::Side> guard_;
+  Options options_;
   std::vector<Place> places_;  // by buffer
   int64_t bytes_ = 0;
   double once_seconds_ = 0;

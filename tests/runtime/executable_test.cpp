@@ -250,6 +250,11 @@ TEST(Executable, OnceResultsAreKeptAndReused) {
   options.resolver = table.resolver();
   const Executable second(saved, options);
   expect_right(second, 4);
+  EXPECT_EQ(second.with_once_results().buffers[2].content.span.data(), saved.buffers[2].content.span.data());
+  options.copy_once_results = true;
+  const Executable third(saved, options);
+  expect_right(third, 4);
+  EXPECT_NE(third.with_once_results().buffers[2].content.span.data(), saved.buffers[2].content.span.data());
   EXPECT_THROW(Executable(program::sample_program(), options), std::runtime_error);
 }
 
