@@ -277,16 +277,16 @@ TensorType infer_op(Rule& rule, const SliceAttributes& a) {
     rule.expect(a.steps[d] != 0, "a step is 0");
     rule.at_least(a.shape[d], 0, "the size of the slice");
     if (a.shape[d].is(0)) continue;
-    // An empty slice may start anywhere: each condition is multiplied by the number of elements, at most 1.
     const Dim last = a.starts[d] + (a.shape[d] - 1) * Dim(a.steps[d]);
     const Dim least = a.steps[d] > 0 ? a.starts[d] : last, most = a.steps[d] > 0 ? last : a.starts[d];
-    const bool never_empty = a.shape[d].is_constant();
-    const Dim counted = never_empty ? Dim(1) : min(a.shape[d], 1);
-    rule.at_least(least * counted, 0, "the slice begins before its operand");
-    if (a.steps[d] == 1)  // in the form that an importer's clamps cancel in
-      rule.at_least((x.shape[d] - a.starts[d] - a.shape[d]) * counted, 0, "the slice ends behind its operand");
-    else
-      rule.at_least((x.shape[d] - 1 - most) * counted, 0, "the slice ends behind its operand");
+    // An empty slice may start anywhere: a condition counts where there is an element.
+    const auto inside = [&](const Dim& distance, const char* what) {
+      const std::optional<int64_t> low = distance.lower_bound();
+      if (!low || *low < 0)
+        rule.at_least(a.shape[d].is_constant() ? distance : distance * min(a.shape[d], 1), 0, what);
+    };
+    inside(least, "the slice begins before its operand");
+    inside(x.shape[d] - 1 - most, "the slice ends behind its operand");
   }
   return {x.element, a.shape};
 }

@@ -100,12 +100,15 @@ class FormEvaluator {
       point_ = outer;
       point_.resize(extents_.size());
       result.values.push_back(convert(form_.accumulation ? accumulate(parallel) : body(), element));
+      touched_ends.push_back(touched.size());
     } while (next(outer, result.shape));
     return result;
   }
 
-  // Every element that is read, in any order: (operand, flat index). For tests of what depends on what.
+  // The elements that are read: (operand, flat index), those of result element i before touched_ends[i]. For tests
+  // of what depends on what.
   std::vector<std::pair<int, int64_t>> touched;
+  std::vector<size_t> touched_ends;
 
  private:
   int64_t value_of(const graph::LinearIndex& index) const {
