@@ -9,7 +9,7 @@ namespace fusewise::kernel {
 
 int Kernel::argument_count() const {
   return static_cast<int>(std::count_if(buffers.begin(), buffers.end(),
-                                        [](const Buffer& buffer) { return buffer.scope == Scope::argument; }));
+                                        [](const Buffer& buffer) { return buffer.scope == Scope::argument && !buffer.is_alias; }));
 }
 
 size_t Builder::ExprHash::operator()(const Expr& e) const {
@@ -339,6 +339,10 @@ StmtId Builder::allocate(BufferId buffer) {
 }
 
 StmtId Builder::alias(BufferId target, BufferId source, ExprId offset) {
+  Buffer& buffer = kernel_.buffers.at(target);
+  buffer.is_alias = true;
+  buffer.scope = kernel_.buffers.at(source).scope;
+  buffer.written = kernel_.buffers[source].written;
   Stmt stmt;
   stmt.kind = StmtKind::alias;
   stmt.target = target;

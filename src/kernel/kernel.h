@@ -102,6 +102,8 @@ struct Buffer {
   bool written = false;              // arguments: may be stored to
   ExprId size = none;                // elements, for allocations: an expression over parameters (registers: constant)
   bool no_alias = true;              // arguments: overlaps no other argument
+  bool is_alias = false;             // brought into being by an alias statement (the builder sets it); the scope is
+                                     // that of the source
 };
 
 struct Variable {
@@ -125,7 +127,7 @@ struct Kernel {
 
   const Expr& expr(ExprId id) const { return exprs[id]; }
   const Stmt& stmt(StmtId id) const { return stmts[id]; }
-  int argument_count() const;              // buffers of scope argument
+  int argument_count() const;              // buffers of scope argument that are no alias
 };
 
 // The least and the greatest value of an int64 expression; the limits of int64_t mean "not known".
