@@ -55,14 +55,16 @@ struct Guard {
 };
 
 // A read of operand `operand` at `index` (one per dimension). Where a guard fails the element is not touched: in
-// a reducing form the tap is absent, in a mapping form the body's `piece` gives the other value.
+// a reducing form the tap is absent, in a mapping form the body's `piece` gives the other value: there a guarded
+// read is used by `piece` nodes only.
 struct Read {
   int operand = 0;
   std::vector<IndexExpr> index;
   std::vector<Guard> guards;
 };
 
-// The body, as an arena; the last node is the result.
+// The body, as an arena; the last node is the result. With an accumulation its type is the accumulator's: operands
+// of a narrower type are cast where they are read, and the combined value is converted to the result's type.
 struct BodyNode {
   enum class Kind : uint8_t { read, index, constant, apply, piece };
   Kind kind = Kind::read;

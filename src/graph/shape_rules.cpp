@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 
@@ -348,6 +349,15 @@ std::vector<Requirement> requirements_of(const Graph& graph, NodeId id) {
   std::vector<TensorType> operands;
   for (const Value& operand : node.operands) operands.push_back(graph.type(operand));
   return infer(node.op, operands, node.attributes, node.results.at(0)).requirements;
+}
+
+std::vector<Requirement> requirements_of(const Graph& graph) {
+  std::vector<Requirement> all;
+  std::set<std::string> seen;
+  for (NodeId id = 0; id < graph.size(); ++id)
+    for (Requirement& requirement : requirements_of(graph, id))
+      if (seen.insert(to_string(requirement)).second) all.push_back(std::move(requirement));
+  return all;
 }
 
 }  // namespace fusewise::graph

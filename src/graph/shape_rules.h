@@ -39,6 +39,8 @@ std::vector<TensorType> infer_results(Op op, std::span<const TensorType> operand
                                       const std::optional<TensorType>& stated = {});
 // What a node of a (valid) graph requires of the symbols' values.
 std::vector<Requirement> requirements_of(const Graph& graph, NodeId node);
+// All of a graph's, each once, in the order of the nodes.
+std::vector<Requirement> requirements_of(const Graph& graph);
 
 // NumPy's rule for two dimensions that meet in a broadcast. Equal ones stay; a 1 gives way; one that is provably
 // not 1 wins over one that is unknown (which then is 1 or the same at run time). Of two unknown ones the result is

@@ -142,6 +142,8 @@ TEST(GraphBuilder, UnknownBroadcastsStateTheirRequirement) {
   EXPECT_TRUE(holds(all[0], {{"n", 1}, {"m", 7}}));
   EXPECT_FALSE(holds(all[0], {{"n", 3}, {"m", 7}}));
   EXPECT_FALSE(holds(all[0], {{"n", 0}, {"m", 1}}));  // NumPy's one pair that max does not cover
+  f.b.map_broadcast(ScalarOp::sub, {f.in({n}), f.in({m})});
+  EXPECT_EQ(requirements_of(f.graph).size(), 2u);
 }
 
 TEST(GraphBuilder, MatmulAsNumPy) {

@@ -7,8 +7,11 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/form.h"
+#include "graph/form_text.h"
 #include "graph/shape_rules.h"
+#include "graph/text.h"
 #include "graph/verifier.h"
+#include "support/case_file.h"
 #include "support/form_evaluator.h"
 
 namespace fusewise::graph {
@@ -458,6 +461,13 @@ TEST(Form, SourcesHaveNone) {
     EXPECT_THROW(form_of(f.graph, v.node), InternalError);
   }
   EXPECT_TRUE(has_form(f.graph, f.builder.iota({DataType::int64, {3}}, 0).node));
+}
+
+TEST(Form, Cases) {
+  test::run_cases("graph/form.case", [](const test::Case& c) {
+    const Graph graph = parse(c.text("input"));
+    return print(form_of(graph, static_cast<NodeId>(graph.size() - 1)));
+  });
 }
 
 }  // namespace
