@@ -1,0 +1,423 @@
+// Operators that rearrange elements without computing: reshapes, transpositions, slices, joins, padding.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "graph/shape_rules.h"
+#include "import/onnx/compose.h"
+#include "import/onnx/op_table.h"
+
+namespace fusewise::onnx {
+
+namespace {
+
+using graph::Value;
+
+const Dim& at(const Shape& shape, int d) { return shape[static_cast<size_t>(d)]; }
+Dim& at(Shape& shape, int d) { return shape[static_cast<size_t>(d)]; }
+
+void identity(Call& c) { c.alias(0, 0); }
+
+// In inference the data passes through; the mask says that all of it did.
+void dropout(Call& c) {
+  if (c.version() >= 12 && c.has(2)) {
+    const KnownTensor* training = c.known(2);
+    const KnownTensor* ratio = c.has(1) ? c.known(1) : nullptr;
+    const bool off = training && training->values.size() == 1 && training->values[0].is(0);
+    const bool keeps_all = ratio && ratio->values.size() == 1 && ratio->values[0].is(0);
+    if (!off && !keeps_all) c.unsupported("training mode");
+  }
+  c.alias(0, 0);
+  if (!c.wants(1)) return;
+  const DataType type = c.version() >= 10 ? DataType::boolean : c.element(0);
+  c.set_output(1, c.builder().broadcast(c.builder().scalar(type, 1), c.type(0).shape, {}));
+}
+
+// What -1 stands for: the product of the operand's dimensions divided by the others of the target. Equal
+// dimensions are cancelled first, so that symbols need no division.
+Dim remaining_dim(Call& c, const Shape& from, const Shape& to) {
+  Shape numerator = from, denominator;
+  for (const Dim& d : to) {
+    if (d.is(-1)) continue;
+    const auto same = std::ranges::find(numerator, d);
+    if (same != numerator.end() && !d.is(0)) numerator.erase(same);
+    else denominator.push_back(d);
+  }
+  const Dim divisor = product(denominator), dividend = product(numerator);
+  if (divisor.is(0)) {
+    if (dividend.is(0)) return 0;
+    c.fail("-1 stands beside a dimension of 0");
+  }
+  const Dim quotient = floor_div(dividend, divisor);
+  if (dividend.is_constant() && divisor.is_constant() && quotient * divisor != dividend) {
+    c.fail(fmt::format("{} elements do not fill the shape {}", product(from).to_string(), to_string(to)));
+  }
+  return quotient;
+}
+
+void reshape_to(Call& c, Shape target, bool zero_copies) {
+  const Shape from = c.type(0).shape;
+  int open = 0;
+  for (size_t d = 0; d < target.size(); ++d) {
+    if (target[d].is(0) && zero_copies) {
+      if (d >= from.size()) c.fail(fmt::format("dimension {} is to be copied, and there is none", d));
+      target[d] = from[d];
+    } else if (target[d].is(-1)) {
+      ++open;
+    } else if (target[d].is_constant() && target[d].value() < 0) {
+      c.fail(fmt::format("a dimension of the new shape is {}", target[d].value()));
+    }
+  }
+  if (open > 1) c.fail("more than one dimension is -1");
+  if (open == 1) *std::ranges::find(target, Dim(-1)) = remaining_dim(c, from, target);
+  c.set(c.builder().reshape(c.value(0), std::move(target)));
+}
+
+void reshape(Call& c) {
+  if (c.rank(1) != 1) c.fail("the shape is not a vector");
+  reshape_to(c, c.dims(1), c.integer("allowzero", 0) == 0);
+}
+
+void reshape_by_attribute(Call& c) {
+  const auto shape = c.integer_list("shape");
+  if (!shape) c.fail("attribute 'shape' is missing");
+  reshape_to(c, Shape(shape->begin(), shape->end()), true);
+}
+
+void flatten(Call& c) {
+  const Shape from = c.type(0).shape;
+  const int rank = static_cast<int>(from.size());
+  int64_t axis = c.integer("axis", 1);
+  if (axis < -rank || axis > rank) c.fail(fmt::format("axis {} is outside a tensor of rank {}", axis, rank));
+  if (axis < 0) axis += rank;
+  const Shape rows(from.begin(), from.begin() + axis), columns(from.begin() + axis, from.end());
+  c.set(c.builder().reshape(c.value(0), {product(rows), product(columns)}));
+}
+
+void squeeze(Call& c) {
+  const Shape from = c.type(0).shape;
+  const auto axes = c.axes(static_cast<int>(from.size()), 1);
+  Shape to;
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (axes && std::ranges::count(*axes, static_cast<int>(d)) > 0) {
+      if (graph::never_one(from[d])) c.fail(fmt::format("dimension {} is {} and not 1", d, from[d].to_string()));
+      continue;
+    }
+    if (!axes && from[d].is(1)) continue;
+    if (!axes && !graph::never_one(from[d])) c.unsupported("dimensions whose being 1 depends on the shapes");
+    to.push_back(from[d]);
+  }
+  c.set(c.builder().reshape(c.value(0), std::move(to)));
+}
+
+void unsqueeze(Call& c) {
+  const Shape from = c.type(0).shape;
+  const auto raw = c.integer_list("axes");
+  if (!raw && !c.has(1)) c.fail("axes are missing");
+  const size_t added = raw ? raw->size() : c.integers(1).size();
+  const int rank = static_cast<int>(from.size() + added);
+  const auto axes = c.axes(rank, 1);
+  Shape to;
+  size_t next = 0;
+  for (int d = 0; d < rank; ++d) to.push_back(std::ranges::count(*axes, d) > 0 ? Dim(1) : from[next++]);
+  c.set(c.builder().reshape(c.value(0), std::move(to)));
+}
+
+void transpose(Call& c) {
+  const int rank = c.rank(0);
+  std::vector<int> permutation = counting(0, rank);
+  std::ranges::reverse(permutation);
+  if (const auto given = c.integer_list("perm")) {
+    permutation.clear();
+    for (int64_t p : *given) permutation.push_back(c.axis(p, rank));
+  }
+  c.set(c.builder().transpose(c.value(0), std::move(permutation)));
+}
+
+void expand(Call& c) {
+  if (c.rank(1) != 1) c.fail("the shape is not a vector");
+  const Shape target = c.dims(1);
+  for (const Dim& d : target)
+    if (d.is_constant() && d.value() < 0) c.fail(fmt::format("a dimension of the new shape is {}", d.value()));
+  c.set(c.builder().broadcast_to(c.value(0), graph::broadcast_shapes(c.type(0).shape, target)));
+}
+
+// Every dimension in two, the repetitions before it: [d] -> [1, d] -> [r, d] -> [r * d].
+void tile_by(Call& c, const std::vector<Dim>& repeats) {
+  const Shape from = c.type(0).shape;
+  if (repeats.size() != from.size()) c.fail("there are not as many repeats as dimensions");
+  Shape split, repeated, joined;
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (repeats[d].is_constant() && repeats[d].value() < 0) c.fail("a number of repeats is negative");
+    split.insert(split.end(), {Dim(1), from[d]});
+    repeated.insert(repeated.end(), {repeats[d], from[d]});
+    joined.push_back(repeats[d] * from[d]);
+  }
+  if (joined == from) return c.alias(0, 0);
+  const Value parts = c.builder().reshape(c.value(0), std::move(split));
+  c.set(c.builder().reshape(c.builder().broadcast_to(parts, repeated), std::move(joined)));
+}
+
+void tile(Call& c) { tile_by(c, c.dims(1)); }
+
+// Version 1: one number of tiles along one axis.
+void tile_axis(Call& c) {
+  const std::vector<Dim> tiles = c.dims(1);
+  const std::vector<int64_t> axis = c.integers(2);
+  if (tiles.size() != 1 || axis.size() != 1) c.fail("tiles and axis are not one number each");
+  std::vector<Dim> repeats(static_cast<size_t>(c.rank(0)), Dim(1));
+  repeats[static_cast<size_t>(c.axis(axis[0], c.rank(0)))] = tiles[0];
+  tile_by(c, repeats);
+}
+
+void concat(Call& c) {
+  if (c.inputs() == 0) c.fail("there is nothing to join");
+  const int64_t given = c.version() >= 4 ? c.required_integer("axis") : c.integer("axis", 1);
+  const int axis = c.axis(given, c.rank(0));
+  std::vector<Value> parts;
+  for (size_t i = 0; i < c.inputs(); ++i) parts.push_back(c.value(i));
+  c.set(c.builder().concat(std::move(parts), axis));
+}
+
+Value slice_of(Call& c, Value x, int axis, const Dim& start, const Dim& size) {
+  Shape shape = c.builder().shape(x);
+  std::vector<Dim> starts(shape.size(), Dim(0));
+  at(starts, axis) = start;
+  at(shape, axis) = size;
+  return c.builder().slice(x, std::move(starts), std::vector<int64_t>(shape.size(), 1), shape);
+}
+
+void split(Call& c) {
+  const int axis = c.axis(c.integer("axis", 0), c.rank(0));
+  const Dim extent = at(c.type(0).shape, axis);
+  std::vector<Dim> sizes;
+  if (const auto given = c.integer_list("split")) {
+    sizes.assign(given->begin(), given->end());
+  } else if (c.has(1)) {
+    sizes = c.dims(1);
+  } else {
+    const int64_t parts = c.integer("num_outputs", static_cast<int64_t>(c.outputs()));
+    if (parts < 1) c.fail("there are no parts");
+    if (parts != static_cast<int64_t>(c.outputs())) c.fail("num_outputs is not the number of outputs");
+    const Dim size = ceil_div(extent, parts);
+    sizes.assign(static_cast<size_t>(parts), size);
+    // The last part takes what is left, which may be less from version 18 on.
+    sizes.back() = extent - size * Dim(parts - 1);
+    if (c.version() < 18 && sizes.back() != size && sizes.back().is_constant())
+      c.fail(fmt::format("{} does not split into {} equal parts", extent.to_string(), parts));
+  }
+  if (sizes.size() != c.outputs()) c.fail("there are not as many sizes as outputs");
+  Dim start = 0;
+  for (const Dim& size : sizes) {
+    if (size.is_constant() && size.value() < 0) c.fail("a size is negative");
+    start = start + size;
+  }
+  if (graph::provably_different(start, extent))
+    c.fail(fmt::format("the sizes add up to {} instead of {}", start.to_string(), extent.to_string()));
+  start = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (c.wants(i)) c.set_output(i, slice_of(c, c.value(0), axis, start, sizes[i]));
+    start = start + sizes[i];
+  }
+}
+
+// A constant this large means "to the end".
+constexpr int64_t endless = INT32_MAX;
+
+// A position counted from the end if negative. Where the sign depends on symbols, so does the sum.
+Dim from_front(const Dim& position, const Dim& extent) {
+  if (position.is_constant()) return position.value() < 0 ? position + extent : position;
+  if (const auto low = position.lower_bound(); low && *low >= 0) return position;
+  const Dim is_negative = min(max(Dim(0) - position, 0), 1);
+  return position + extent * is_negative;
+}
+
+struct SliceRange {
+  Dim start, size;
+};
+
+// The clamping of the operator's specification: to [0, extent] going up; going down the start to
+// [0, extent - 1] and the end to [-1, extent - 1].
+SliceRange slice_range(const Dim& start, const Dim& end, int64_t step, const Dim& extent) {
+  const auto resolved = [&](const Dim& position, const Dim& low, const Dim& high) {
+    if (position.is_constant() && position.value() >= endless && !extent.is_constant()) return high;
+    if (position.is_constant() && position.value() <= -endless) return low;
+    return max(min(from_front(position, extent), high), low);
+  };
+  if (step > 0) {
+    const Dim begin = resolved(start, 0, extent), stop = resolved(end, 0, extent);
+    return {begin, max(ceil_div(stop - begin, step), 0)};
+  }
+  const Dim begin = resolved(start, 0, extent - 1), stop = resolved(end, -1, extent - 1);
+  return {begin, max(ceil_div(begin - stop, -step), 0)};
+}
+
+struct SliceOperands {
+  std::vector<Dim> starts, ends;
+  std::vector<int> axes;
+  std::vector<int64_t> steps;
+};
+
+void slice_by(Call& c, SliceOperands s) {
+  const Shape from = c.type(0).shape;
+  if (s.axes.size() != s.starts.size() || s.ends.size() != s.starts.size() || s.steps.size() != s.starts.size())
+    c.fail("starts, ends, axes and steps have different lengths");
+  std::vector<Dim> starts(from.size(), Dim(0));
+  std::vector<int64_t> steps(from.size(), 1);
+  Shape to = from;
+  for (size_t i = 0; i < s.starts.size(); ++i) {
+    if (s.steps[i] == 0) c.fail("a step is 0");
+    // Beyond any extent a step does not matter, and arithmetic with it might overflow.
+    const int64_t step = std::clamp(s.steps[i], -endless, endless);
+    const SliceRange range = slice_range(s.starts[i], s.ends[i], step, at(from, s.axes[i]));
+    at(to, s.axes[i]) = range.size;
+    at(starts, s.axes[i]) = range.size.is(0) ? Dim(0) : range.start;
+    steps[static_cast<size_t>(s.axes[i])] = range.size.is(0) ? 1 : step;
+  }
+  c.set(c.builder().slice(c.value(0), std::move(starts), std::move(steps), std::move(to)));
+}
+
+std::vector<int> leading_axes(Call& c, size_t count) {
+  if (static_cast<int>(count) > c.rank(0)) c.fail("there are more starts than dimensions");
+  return counting(0, static_cast<int>(count));
+}
+
+void slice(Call& c) {
+  SliceOperands s{c.dims(1), c.dims(2), {}, {}};
+  const auto axes = c.axes(c.rank(0), 3);
+  s.axes = axes ? *axes : leading_axes(c, s.starts.size());
+  s.steps = c.has(4) ? c.integers(4) : std::vector<int64_t>(s.starts.size(), 1);
+  slice_by(c, std::move(s));
+}
+
+void slice_by_attributes(Call& c) {
+  const auto starts = c.integer_list("starts"), ends = c.integer_list("ends");
+  if (!starts || !ends) c.fail("attributes 'starts' and 'ends' are missing");
+  SliceOperands s{{starts->begin(), starts->end()}, {ends->begin(), ends->end()}, {}, {}};
+  const auto axes = c.axes(c.rank(0), SIZE_MAX);
+  s.axes = axes ? *axes : leading_axes(c, s.starts.size());
+  s.steps.assign(s.starts.size(), 1);
+  slice_by(c, std::move(s));
+}
+
+struct Padding {
+  std::vector<Dim> low, high;
+};
+
+Padding padding_of(Call& c, const std::vector<Dim>& pads, const std::vector<int>& axes) {
+  if (pads.size() != 2 * axes.size()) c.fail("there are not two pads for every axis");
+  const size_t rank = static_cast<size_t>(c.rank(0));
+  Padding p{std::vector<Dim>(rank, Dim(0)), std::vector<Dim>(rank, Dim(0))};
+  for (size_t i = 0; i < axes.size(); ++i) {
+    at(p.low, axes[i]) = pads[i];
+    at(p.high, axes[i]) = pads[i + axes.size()];
+  }
+  return p;
+}
+
+// The position in [0, extent) that the padded position p (which may lie outside) takes its element from.
+Value source_position(Compose& m, std::string_view mode, Value p, const Dim& extent) {
+  const auto number = [&](const Dim& d) { return m.dim_as(d, DataType::int64); };
+  if (mode == "edge") return m.min(m.max(p, 0.0), number(extent - 1));
+  if (mode == "wrap") return m.map(ScalarOp::mod, p, number(extent));
+  // reflect: there and back again in 2 (extent - 1) steps; in a single element always 0.
+  const Value period = number(Dim(2) * (extent - 1));
+  const Value t = m.map(ScalarOp::mod, p, period);
+  return m.min(t, m.sub(period, t));
+}
+
+Value pad_by_gather(Call& c, std::string_view mode, const Padding& p) {
+  Compose m(c.builder());
+  Value x = c.value(0);
+  for (int axis = 0; axis < c.rank(0); ++axis) {
+    const Dim extent = at(c.builder().shape(x), axis), low = at(p.low, axis), high = at(p.high, axis);
+    if (low.is(0) && high.is(0)) continue;
+    if (extent.is(0)) c.fail(fmt::format("an empty dimension cannot be padded in mode {}", mode));
+    const Value positions = c.builder().iota({DataType::int64, {extent + low + high}}, 0);
+    const Value shifted = low.is(0) ? positions : m.sub(positions, m.dim_as(low, DataType::int64));
+    x = c.builder().gather(x, source_position(m, mode, shifted, extent), axis);
+  }
+  return x;
+}
+
+void pad_with(Call& c, const Padding& p, std::optional<Value> value) {
+  const std::string_view mode = c.string("mode", "constant");
+  if (mode == "edge" || mode == "reflect" || mode == "wrap") return c.set(pad_by_gather(c, mode, p));
+  if (mode != "constant") c.fail(fmt::format("mode '{}' is unknown", mode));
+  if (!value) value = c.builder().scalar(c.element(0), 0);
+  if (!product(c.builder().shape(*value)).is(1)) c.fail("the pad value is not one number");
+  c.set(c.builder().pad(c.value(0), c.builder().reshape(*value, {}), p.low, p.high));
+}
+
+void pad(Call& c) {
+  const auto axes = c.axes(c.rank(0), 3);
+  const Padding p = padding_of(c, c.dims(1), axes ? *axes : counting(0, c.rank(0)));
+  pad_with(c, p, c.has(2) ? std::optional(c.value(2)) : std::nullopt);
+}
+
+void pad_by_attributes(Call& c) {
+  const auto pads = c.integer_list(c.version() >= 2 ? "pads" : "paddings");
+  if (!pads) c.fail("attribute 'pads' is missing");
+  const Padding p = padding_of(c, {pads->begin(), pads->end()}, counting(0, c.rank(0)));
+  pad_with(c, p, c.builder().scalar(c.element(0), c.number("value", 0)));
+}
+
+struct Blocks {
+  Shape shape;
+  int64_t size;
+};
+Blocks blocks_of(Call& c) {
+  Blocks b{c.type(0).shape, c.required_integer("blocksize")};
+  if (b.shape.size() != 4) c.fail("the operand has not four dimensions");
+  if (b.size < 1) c.fail("the block size is less than 1");
+  return b;
+}
+
+void depth_to_space(Call& c) {
+  const auto [s, b] = blocks_of(c);
+  const Dim depth = floor_div(s[1], Dim(b) * Dim(b));
+  const std::string_view mode = c.string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") c.fail("attribute 'mode' is neither DCR nor CRD");
+  const bool block_first = mode == "DCR";
+  const Shape split = block_first ? Shape{s[0], b, b, depth, s[2], s[3]} : Shape{s[0], depth, b, b, s[2], s[3]};
+  Value x = c.builder().reshape(c.value(0), split);
+  x = c.builder().transpose(x, block_first ? std::vector<int>{0, 3, 4, 1, 5, 2} : std::vector<int>{0, 1, 4, 2, 5, 3});
+  c.set(c.builder().reshape(x, {s[0], depth, s[2] * Dim(b), s[3] * Dim(b)}));
+}
+
+void space_to_depth(Call& c) {
+  const auto [s, b] = blocks_of(c);
+  const Dim height = floor_div(s[2], b), width = floor_div(s[3], b);
+  Value x = c.builder().reshape(c.value(0), {s[0], s[1], height, b, width, b});
+  x = c.builder().transpose(x, {0, 3, 5, 1, 2, 4});
+  c.set(c.builder().reshape(x, {s[0], s[1] * Dim(b) * Dim(b), height, width}));
+}
+
+constexpr OpRow rows[] = {
+    {"Concat", 1, newest, concat},
+    {"DepthToSpace", 1, newest, depth_to_space},
+    {"Dropout", 1, newest, dropout},
+    {"Expand", 8, newest, expand},
+    {"Flatten", 1, newest, flatten},
+    {"Identity", 1, newest, identity},
+    {"Pad", 1, 10, pad_by_attributes},
+    {"Pad", 11, newest, pad},
+    {"Reshape", 1, 4, reshape_by_attribute},
+    {"Reshape", 5, newest, reshape},
+    {"Slice", 1, 9, slice_by_attributes},
+    {"Slice", 10, newest, slice},
+    {"SpaceToDepth", 1, newest, space_to_depth},
+    {"Split", 1, newest, split},
+    {"Squeeze", 1, newest, squeeze},
+    {"Tile", 1, 5, tile_axis},
+    {"Tile", 6, newest, tile},
+    {"Transpose", 1, newest, transpose},
+    {"Unsqueeze", 1, newest, unsqueeze},
+};
+
+}  // namespace
+
+std::span<const OpRow> shape_ops() { return rows; }
+
+}  // namespace fusewise::onnx
