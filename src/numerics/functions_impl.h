@@ -123,7 +123,7 @@ class FunctionBuilder {
     V big = a_.sub(c(1), a_.div(c(2), a_.add(exp_of_moderate(doubled), c(1))));
     V z = a_.mul(x, x);
     V small = a_.fma(a_.mul(polynomial(z, T::tanh), z), x, x);
-    return a_.select(a_.less(magnitude, c(0.57)), small, a_.copysign(big, x));
+    return a_.copysign(a_.select(a_.less(magnitude, c(0.57)), small, big), x);  // tanh(-0) = -0
   }
 
   // erf(x) = x + x P(x^2) for |x| < 1, and 1 - erfc(|x|) with erfc as an exponential beyond.
