@@ -48,8 +48,8 @@ void GraphBuilder::output(Value value, std::string name) {
   graph_.outputs.push_back({value, std::move(name)});
 }
 
-Value GraphBuilder::constant(TensorType type, std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
-                             std::string name) {
+Value GraphBuilder::constant(TensorType type, std::span<const std::byte> bytes,
+                             std::shared_ptr<const void> owner, std::string name) {
   // Strings have no fixed size; whoever reads such a constant knows its layout.
   if (bits_of(type.element) != 0 && static_bytes(type) != static_cast<int64_t>(bytes.size()))
     throw UserError(fmt::format("constant '{}' of type {} needs {} bytes and has {}", name, to_string(type),
@@ -82,9 +82,7 @@ Value GraphBuilder::dims(std::vector<Dim> dims) {
   return append(Op::dims, {}, DimsAttributes{std::move(dims), false});
 }
 
-Value GraphBuilder::dim(Dim dim) {
-  return append(Op::dims, {}, DimsAttributes{{std::move(dim)}, true});
-}
+Value GraphBuilder::dim(Dim dim) { return append(Op::dims, {}, DimsAttributes{{std::move(dim)}, true}); }
 
 Value GraphBuilder::iota(TensorType type, int axis) {
   return append(Op::iota, {}, IotaAttributes{axis}, type);
@@ -115,7 +113,8 @@ Value GraphBuilder::broadcast(Value value, Shape result, std::vector<int> dims) 
 Value GraphBuilder::broadcast_to(Value value, const Shape& result) {
   const size_t rank = shape(value).size();
   if (rank > result.size())
-    throw UserError(fmt::format("{} does not broadcast to the shape {}", to_string(type(value)), to_string(result)));
+    throw UserError(
+        fmt::format("{} does not broadcast to the shape {}", to_string(type(value)), to_string(result)));
   return broadcast(value, result, counting(static_cast<int>(result.size() - rank), rank));
 }
 

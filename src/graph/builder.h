@@ -1,6 +1,6 @@
-// Appends checked nodes to a graph. Every method infers the result type and throws UserError where the shape rule
-// refuses; operations that would change nothing return their operand. Operand order, defaults and broadcasting
-// follow the operations of ops.def, not a model format.
+// Appends checked nodes to a graph. Every method infers the result type and throws UserError where the shape
+// rule refuses; operations that would change nothing return their operand. Operand order, defaults and
+// broadcasting follow the operations of ops.def, not a model format.
 #pragma once
 
 #include <map>
@@ -41,8 +41,7 @@ class GraphBuilder {
   Value constant(TensorType type, std::vector<std::byte> bytes, std::string name = {});
   // A rank-0 constant, converted to `type`; equal ones (bit by bit) are one node.
   template <class Number>
-    requires std::is_arithmetic_v<Number>
-  Value scalar(DataType type, Number value) {
+  requires std::is_arithmetic_v<Number> Value scalar(DataType type, Number value) {
     if constexpr (std::is_floating_point_v<Number>)
       return scalar_of(Scalar{DataType::float64, static_cast<double>(value), 0}, type);
     else
@@ -73,11 +72,13 @@ class GraphBuilder {
   Value concat(std::vector<Value> values, int axis);
   Value gather(Value data, Value index, int axis);
 
-  // Axes in any order; no axes return the operand. With keepdims a reshape puts dimensions of 1 in their place.
+  // Axes in any order; no axes return the operand. With keepdims a reshape puts dimensions of 1 in their
+  // place.
   Value reduce(Value value, Combine combine, std::vector<int> axes, bool keepdims = false);
   Value window_reduce(Value value, WindowReduceAttributes attributes);
   Value dot(Value lhs, Value rhs, DotAttributes attributes);
-  // NumPy's matmul: vectors lose their dimension, the others' leading dimensions are broadcast batch dimensions.
+  // NumPy's matmul: vectors lose their dimension, the others' leading dimensions are broadcast batch
+  // dimensions.
   Value matmul(Value lhs, Value rhs);
   Value convolution(Value x, Value weights, ConvolutionAttributes attributes);
 

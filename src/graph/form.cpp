@@ -1,8 +1,4 @@
-// The form of each operation. Conventions beside those of form.h:
-// - The body of a form with an accumulation has the accumulator's type: narrower operands are cast where they are
-//   read. The combined value is converted to the result's type.
-// - A guarded read of a mapping form is used by `piece` nodes only, and what the last piece of a concat falls back
-//   to is never taken.
+// The form of each operation. What the last piece of a concat falls back to is never taken.
 #include "graph/form.h"
 
 #include <algorithm>
@@ -111,11 +107,10 @@ class FormBuilder {
   const Node& node_;
 };
 
-
 // The index i * stride + tap * dilation - pad of a window, guarded where it may fall on padding.
 struct WindowIndex {
-  int read, dim;             // of the operand
-  int axis, tap_axis;        // of the form
+  int read, dim;       // of the operand
+  int axis, tap_axis;  // of the form
   int64_t stride, dilation, pad_low, pad_high;
 };
 

@@ -62,7 +62,8 @@ LinearIndex take_multiples(LinearIndex& from, const Dim& divisor) {
   return taken;
 }
 
-// One group of matched dimensions: operand dimensions `dims` and result axes `group`, both without those of 1.
+// One group of matched dimensions: operand dimensions `dims` and result axes `group`, both without those of
+// 1.
 void index_group(std::vector<IndexExpr>& index, const Shape& operand, std::span<const int> dims,
                  std::span<const int> group, const std::vector<Axis>& axes) {
   LinearIndex flat;
@@ -131,7 +132,8 @@ std::vector<IndexExpr> reshape_index(const Shape& operand, const std::vector<Axi
     }
     const size_t taken = j == 0 ? left.size() : i - 1;
     if (j == 0) j = right.size();
-    // Last of a kind: axes or dimensions that remain alone have a product of 1 at run time, or nothing is read.
+    // Last of a kind: axes or dimensions that remain alone have a product of 1 at run time, or nothing is
+    // read.
     index_group(index, operand, left.first(taken), right.first(j), axes);
     left = left.subspan(taken);
     right = right.subspan(j);

@@ -11,13 +11,20 @@ namespace {
 
 std::string_view kind_name(Kind kind) {
   switch (kind) {
-    case Kind::source: return "source";
-    case Kind::map: return "map";
-    case Kind::view: return "view";
-    case Kind::reduce: return "reduce";
-    case Kind::contract: return "contract";
-    case Kind::window: return "window";
-    case Kind::gather: return "gather";
+    case Kind::source:
+      return "source";
+    case Kind::map:
+      return "map";
+    case Kind::view:
+      return "view";
+    case Kind::reduce:
+      return "reduce";
+    case Kind::contract:
+      return "contract";
+    case Kind::window:
+      return "window";
+    case Kind::gather:
+      return "gather";
   }
   throw InternalError("unknown kind of node");
 }
@@ -61,13 +68,16 @@ std::string print_quasi(const QuasiTerm& term, const Form& form) {
 std::string print_body(const Form& form, int i) {
   const BodyNode& node = form.body.at(static_cast<size_t>(i));
   switch (node.kind) {
-    case BodyNode::Kind::read: return fmt::format("read {}", node.read);
-    case BodyNode::Kind::index: return fmt::format("{}({})", name_of(node.type), print(node.index, form));
+    case BodyNode::Kind::read:
+      return fmt::format("read {}", node.read);
+    case BodyNode::Kind::index:
+      return fmt::format("{}({})", name_of(node.type), print(node.index, form));
     case BodyNode::Kind::constant:
       return is_float(node.type) ? fmt::format("{}", node.constant.f) : fmt::format("{}", node.constant.i);
     case BodyNode::Kind::piece:
       return fmt::format("piece(read {}, {})", node.read, print_body(form, node.arguments.at(0)));
-    case BodyNode::Kind::apply: break;
+    case BodyNode::Kind::apply:
+      break;
   }
   std::string text = std::string(node.op == ScalarOp::cast ? name_of(node.type) : name_of(node.op)) + "(";
   for (size_t a = 0; a < node.arguments.size(); ++a)
@@ -91,7 +101,8 @@ std::string print(const IndexExpr& index, const Form& form) {
   std::string sum;
   if (!index.linear.terms.empty() || !index.linear.constant.is(0)) sum = print_linear(index.linear, form);
   for (const QuasiTerm& term : index.quasi) add(sum, print_quasi(term, form));
-  if (index.gathered) add(sum, fmt::format("gathered(read {}, {})", *index.gathered, index.gathered_extent.to_string()));
+  if (index.gathered)
+    add(sum, fmt::format("gathered(read {}, {})", *index.gathered, index.gathered_extent.to_string()));
   return sum.empty() ? "0" : sum;
 }
 
@@ -101,7 +112,8 @@ std::string print(const Form& form) {
     out += fmt::format("{} {}={}", a == 0 ? "" : ",", axis_name(static_cast<int>(a), form),
                        form.axes[a].extent.to_string());
   out += '\n';
-  for (size_t r = 0; r < form.reads.size(); ++r) out += fmt::format("read {}: {}\n", r, print_read(form, form.reads[r]));
+  for (size_t r = 0; r < form.reads.size(); ++r)
+    out += fmt::format("read {}: {}\n", r, print_read(form, form.reads[r]));
   out += fmt::format("body: {}\n", print_body(form, static_cast<int>(form.body.size()) - 1));
   if (form.accumulation) {
     const Accumulation& how = *form.accumulation;

@@ -36,8 +36,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
     try {
       result[rank - 1 - i] = broadcast_dim(x, y);
     } catch (const UserError&) {
-      throw UserError(fmt::format("shapes {} and {} do not broadcast: {} against {}", to_string(a), to_string(b),
-                                  x.to_string(), y.to_string()));
+      throw UserError(fmt::format("shapes {} and {} do not broadcast: {} against {}", to_string(a),
+                                  to_string(b), x.to_string(), y.to_string()));
     }
   }
   return result;
@@ -52,7 +52,8 @@ int64_t static_count(const TensorType& type) {
 
 int64_t static_bytes(const TensorType& type) {
   const int bits = bits_of(type.element);
-  if (bits == 0) throw UserError(fmt::format("elements of type {} have no size in bytes", name_of(type.element)));
+  if (bits == 0)
+    throw UserError(fmt::format("elements of type {} have no size in bytes", name_of(type.element)));
   const Dim bits_in_all = Dim(static_count(type)) * Dim(bits);  // checked for overflow
   return ceil_div(bits_in_all, 8).value();
 }
@@ -60,9 +61,12 @@ int64_t static_bytes(const TensorType& type) {
 bool holds(const Requirement& requirement, const SymbolValues& values) {
   const int64_t a = requirement.a.evaluate(values), b = requirement.b.evaluate(values);
   switch (requirement.kind) {
-    case Requirement::Kind::equal: return a == b;
-    case Requirement::Kind::equal_or_one: return a == b || a == 1;
-    case Requirement::Kind::at_least: return a >= b;
+    case Requirement::Kind::equal:
+      return a == b;
+    case Requirement::Kind::equal_or_one:
+      return a == b || a == 1;
+    case Requirement::Kind::at_least:
+      return a >= b;
   }
   throw InternalError("unknown kind of requirement");
 }
@@ -70,9 +74,12 @@ bool holds(const Requirement& requirement, const SymbolValues& values) {
 std::string to_string(const Requirement& requirement) {
   const std::string a = requirement.a.to_string(), b = requirement.b.to_string();
   switch (requirement.kind) {
-    case Requirement::Kind::equal: return fmt::format("{} == {}", a, b);
-    case Requirement::Kind::equal_or_one: return fmt::format("{} == {} or {} == 1", a, b, a);
-    case Requirement::Kind::at_least: return fmt::format("{} >= {}", a, b);
+    case Requirement::Kind::equal:
+      return fmt::format("{} == {}", a, b);
+    case Requirement::Kind::equal_or_one:
+      return fmt::format("{} == {} or {} == 1", a, b, a);
+    case Requirement::Kind::at_least:
+      return fmt::format("{} >= {}", a, b);
   }
   throw InternalError("unknown kind of requirement");
 }

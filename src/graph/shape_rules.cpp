@@ -33,7 +33,8 @@ class Rule {
   // The dimension that a and b both are, a constant if one of them is.
   Dim same(const Dim& a, const Dim& b, const char* what) {
     if (a == b) return a;
-    if (provably_different(a, b)) fail(fmt::format("{} {} and {} differ", what, a.to_string(), b.to_string()));
+    if (provably_different(a, b))
+      fail(fmt::format("{} {} and {} differ", what, a.to_string(), b.to_string()));
     requirements.push_back({Requirement::Kind::equal, a, b});
     return b.is_constant() ? b : a;
   }
@@ -106,8 +107,8 @@ TensorType infer_op(Rule& rule, const ConcatAttributes& a) {
     if (x.element != result.element || x.rank() != result.rank())
       rule.fail(fmt::format("{} and {} cannot be joined", to_string(rule.operand(0)), to_string(x)));
     for (size_t d = 0; d < x.shape.size(); ++d)
-      result.shape[d] = d == axis ? result.shape[d] + x.shape[d]
-                                  : rule.same(result.shape[d], x.shape[d], "dimensions");
+      result.shape[d] =
+          d == axis ? result.shape[d] + x.shape[d] : rule.same(result.shape[d], x.shape[d], "dimensions");
   }
   return result;
 }
@@ -135,8 +136,8 @@ TensorType infer_op(Rule& rule, const ConvolutionAttributes& a) {
   rule.same(modulo(w.shape[0], a.groups), 0, "what output channels exceed the groups by");
   TensorType result{x.element, {x.shape[0], w.shape[0]}};
   for (size_t d = 0; d < spatial; ++d)
-    result.shape.push_back(window_positions(rule, {x.shape[d + 2], w.shape[d + 2], a.strides[d], a.dilations[d],
-                                                   a.pad_low[d], a.pad_high[d]}));
+    result.shape.push_back(window_positions(
+        rule, {x.shape[d + 2], w.shape[d + 2], a.strides[d], a.dilations[d], a.pad_low[d], a.pad_high[d]}));
   return result;
 }
 
@@ -161,7 +162,8 @@ TensorType infer_op(Rule& rule, const DotAttributes& a) {
   rule.computable(x.element);
   rule.expect(x.element == y.element, "the operands have different types");
   rule.expect(x.element != DataType::boolean, "nothing is added up in the type boolean");
-  rule.expect(a.lhs_batch.size() == a.rhs_batch.size(), "the operands have different numbers of batch dimensions");
+  rule.expect(a.lhs_batch.size() == a.rhs_batch.size(),
+              "the operands have different numbers of batch dimensions");
   rule.expect(a.lhs_contract.size() == a.rhs_contract.size(),
               "the operands have different numbers of contracted dimensions");
   std::vector<bool> x_used(x.shape.size()), y_used(y.shape.size());
@@ -339,8 +341,8 @@ Inference infer(Op op, std::span<const TensorType> operands, const Attributes& a
   return inference;
 }
 
-std::vector<TensorType> infer_results(Op op, std::span<const TensorType> operands, const Attributes& attributes,
-                                      const std::optional<TensorType>& stated) {
+std::vector<TensorType> infer_results(Op op, std::span<const TensorType> operands,
+                                      const Attributes& attributes, const std::optional<TensorType>& stated) {
   return infer(op, operands, attributes, stated).results;
 }
 

@@ -1,5 +1,6 @@
-// The shape rule of every operation. Dimensions that are provably different where they must agree are an error
-// at once; where normalisation can show neither, the rule goes on and states what must hold at run time.
+// The shape rule of every operation. Dimensions that are provably different where they must agree are an
+// error at once; where normalisation can show neither, the rule goes on and states what must hold at run
+// time.
 #pragma once
 
 #include <optional>
@@ -31,21 +32,23 @@ struct Inference {
   std::vector<Requirement> requirements;
 };
 
-// Throws UserError in clear words for wrong types, shapes or attributes. `stated` is the result type where the
-// operands and attributes do not give it: the whole type of input, constant and iota, the element type of cast.
+// Throws UserError in clear words for wrong types, shapes or attributes. `stated` is the result type where
+// the operands and attributes do not give it: the whole type of input, constant and iota, the element type of
+// cast.
 Inference infer(Op op, std::span<const TensorType> operands, const Attributes& attributes,
                 const std::optional<TensorType>& stated = {});
-std::vector<TensorType> infer_results(Op op, std::span<const TensorType> operands, const Attributes& attributes,
+std::vector<TensorType> infer_results(Op op, std::span<const TensorType> operands,
+                                      const Attributes& attributes,
                                       const std::optional<TensorType>& stated = {});
 // What a node of a (valid) graph requires of the symbols' values.
 std::vector<Requirement> requirements_of(const Graph& graph, NodeId node);
 // All of a graph's, each once, in the order of the nodes.
 std::vector<Requirement> requirements_of(const Graph& graph);
 
-// NumPy's rule for two dimensions that meet in a broadcast. Equal ones stay; a 1 gives way; one that is provably
-// not 1 wins over one that is unknown (which then is 1 or the same at run time). Of two unknown ones the result is
-// max(a, b): right for every pair that NumPy accepts but (0, 1), which the broadcast's requirement refuses at run
-// time. Throws UserError when the two provably disagree.
+// NumPy's rule for two dimensions that meet in a broadcast. Equal ones stay; a 1 gives way; one that is
+// provably not 1 wins over one that is unknown (which then is 1 or the same at run time). Of two unknown ones
+// the result is max(a, b): right for every pair that NumPy accepts but (0, 1), which the broadcast's
+// requirement refuses at run time. Throws UserError when the two provably disagree.
 Dim broadcast_dim(const Dim& a, const Dim& b);
 // The same for shapes, aligned at their last dimensions.
 Shape broadcast_shapes(const Shape& a, const Shape& b);
@@ -54,8 +57,8 @@ bool provably_different(const Dim& a, const Dim& b);
 // Neither 1 nor a symbol's value that might be 1.
 bool never_one(const Dim& a);
 
-// The number of elements, and of bytes of a constant: sub-byte types are packed. UserError when not constant or
-// beyond 64 bits; strings have no size.
+// The number of elements, and of bytes of a constant: sub-byte types are packed. UserError when not constant
+// or beyond 64 bits; strings have no size.
 int64_t static_count(const TensorType& type);
 int64_t static_bytes(const TensorType& type);
 

@@ -19,8 +19,10 @@ Dim flops_of(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const Dim elements = product(node.results.at(0).shape);
   switch (node.op) {
-    case Op::map: return elements;
-    case Op::reduce: return product(graph.type(node.operands[0]).shape);
+    case Op::map:
+      return elements;
+    case Op::reduce:
+      return product(graph.type(node.operands[0]).shape);
     case Op::window_reduce: {
       Dim taps = 1;
       for (int64_t extent : attributes<WindowReduceAttributes>(node).window) taps = taps * Dim(extent);
@@ -48,7 +50,8 @@ Dim flops_of(const Graph& graph, NodeId id) {
     case Op::pad:
     case Op::reshape:
     case Op::slice:
-    case Op::transpose: return 0;
+    case Op::transpose:
+      return 0;
   }
   throw InternalError("unknown operation");
 }

@@ -1,5 +1,5 @@
-// The text form of a graph, printed and parsed; print(parse(print(graph))) == print(graph), and a parsed graph
-// equals the printed one in nodes, types, attributes, provenance and constant bytes. One line per item:
+// The text form of a graph, printed and parsed; print(parse(print(graph))) == print(graph), and a parsed
+// graph equals the printed one in nodes, types, attributes, provenance and constant bytes. One line per item:
 //
 //   graph "name"
 //   model 0 "encoder/MatMul" "MatMul" "hidden"
@@ -10,9 +10,9 @@
 //   %2 = dot %0, %1 lhs_batch=[] rhs_batch=[] lhs_contract=[1] rhs_contract=[0] : float32[batch, 2] from [0]
 //   output %2 "y"
 //
-// Blank lines and lines that begin with # are skipped. Small constants are given by value (floats in the shortest
-// form that reads back the same, NaN as nan:BITS, types that nothing computes in as bytes:HEX); of large ones the
-// text has the hash of the bytes only.
+// Blank lines and lines that begin with # are skipped. Small constants are given by value (floats in the
+// shortest form that reads back the same, NaN as nan:BITS, types that nothing computes in as bytes:HEX); of
+// large ones the text has the hash of the bytes only.
 #pragma once
 
 #include <functional>

@@ -9,8 +9,8 @@
 
 namespace fusewise::graph::text_internal {
 
-// field(name, member) for each attribute that the text states. What the result type gives is left out: the shapes
-// of broadcast, reshape and slice, and whether dims is a scalar.
+// field(name, member) for each attribute that the text states. What the result type gives is left out: the
+// shapes of broadcast, reshape and slice, and whether dims is a scalar.
 template <class Field>
 void visit_fields(Field&& field, BroadcastAttributes& a) {
   field("dims", a.dims);

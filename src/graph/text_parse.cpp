@@ -130,9 +130,7 @@ class Cursor {
 };
 
 template <class T>
-void read(Cursor& cursor, T& value)
-  requires std::is_integral_v<T>
-{
+void read(Cursor& cursor, T& value) requires std::is_integral_v<T> {
   value = cursor.integer<T>();
 }
 void read(Cursor& cursor, ScalarOp& value) {
@@ -162,7 +160,8 @@ void read(Cursor& cursor, std::vector<T>& values) {
 TensorType read_type(Cursor& cursor) {
   const std::string_view name = cursor.word();
   const std::optional<DataType> element = data_type_of(name);
-  if (!element || *element == DataType::undefined) throw UserError(fmt::format("'{}' is no element type", name));
+  if (!element || *element == DataType::undefined)
+    throw UserError(fmt::format("'{}' is no element type", name));
   TensorType type{*element, {}};
   read(cursor, type.shape);
   for (const Dim& d : type.shape)
@@ -245,7 +244,8 @@ class GraphParser {
   }
 
   void expect_number(Cursor& cursor, size_t number, const char* what) const {
-    if (cursor.integer<uint32_t>() != number) throw UserError(fmt::format("the next {} is number {}", what, number));
+    if (cursor.integer<uint32_t>() != number)
+      throw UserError(fmt::format("the next {} is number {}", what, number));
   }
 
   Value read_value(Cursor& cursor) const {
@@ -280,7 +280,8 @@ class GraphParser {
     ConstantData data;
     if (options_.resolve) {
       data = options_.resolve(missing);
-      if (bits_of(missing.type.element) != 0 && static_cast<int64_t>(data.bytes.size()) != static_bytes(missing.type))
+      if (bits_of(missing.type.element) != 0 &&
+          static_cast<int64_t>(data.bytes.size()) != static_bytes(missing.type))
         throw UserError(fmt::format("the data of constant '{}' has {} bytes instead of {}", missing.name,
                                     data.bytes.size(), static_bytes(missing.type)));
     } else if (options_.zeros_stand_in) {
@@ -317,7 +318,8 @@ class GraphParser {
     std::visit([&](auto& a) { complete(a, type); }, node.attributes);
     if (cursor.accept("from")) read(cursor, node.sources);
     for (uint32_t source : node.sources)
-      if (source >= graph_.model_nodes.size()) throw UserError(fmt::format("there is no model node {}", source));
+      if (source >= graph_.model_nodes.size())
+        throw UserError(fmt::format("there is no model node {}", source));
     if (!cursor.at_end()) cursor.fail("the end of the line");
     check_constant(node, type);
     append(std::move(node), type);
@@ -350,7 +352,8 @@ class GraphParser {
     const uint32_t index = attributes<ConstantAttributes>(node).constant;
     if (index >= graph_.constants.size()) throw UserError(fmt::format("there is no constant {}", index));
     if (graph_.constants[index].type != type)
-      throw UserError(fmt::format("constant {} has the type {}", index, to_string(graph_.constants[index].type)));
+      throw UserError(
+          fmt::format("constant {} has the type {}", index, to_string(graph_.constants[index].type)));
   }
 
   void append(Node node, const TensorType& type) {
@@ -358,13 +361,15 @@ class GraphParser {
     for (const Value& operand : node.operands) operands.push_back(graph_.type(operand));
     node.results = infer_results(node.op, operands, node.attributes, type);
     if (node.results[0] != type)
-      throw UserError(fmt::format("the type is {} and should be {}", to_string(type), to_string(node.results[0])));
+      throw UserError(
+          fmt::format("the type is {} and should be {}", to_string(type), to_string(node.results[0])));
     graph_.append(std::move(node));
   }
 
   void place_inputs() {
     for (auto& [index, input] : inputs_) {
-      if (index != graph_.inputs.size()) throw UserError(fmt::format("there is no input {}", graph_.inputs.size()));
+      if (index != graph_.inputs.size())
+        throw UserError(fmt::format("there is no input {}", graph_.inputs.size()));
       graph_.inputs.push_back(std::move(input));
     }
   }

@@ -41,7 +41,10 @@ std::string print_attributes(const Graph& graph, NodeId id) {
   std::visit(
       [&](auto a) {
         text_internal::visit_fields(
-            [&](std::string_view name, const auto& value) { out += fmt::format(" {}={}", name, to_text(value)); }, a);
+            [&](std::string_view name, const auto& value) {
+              out += fmt::format(" {}={}", name, to_text(value));
+            },
+            a);
       },
       node.attributes);
   return out;
@@ -74,7 +77,8 @@ std::string print(const Graph& graph, const PrintOptions& options) {
   std::string out = fmt::format("graph {}\n", quote(graph.name));
   for (size_t i = 0; i < graph.model_nodes.size(); ++i) {
     const ModelNode& model = graph.model_nodes[i];
-    out += fmt::format("model {} {} {} {}\n", i, quote(model.name), quote(model.op_type), quote(model.first_output));
+    out += fmt::format("model {} {} {} {}\n", i, quote(model.name), quote(model.op_type),
+                       quote(model.first_output));
   }
   for (size_t i = 0; i < graph.constants.size(); ++i) {
     const ConstantData& data = graph.constants[i];

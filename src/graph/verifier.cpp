@@ -33,7 +33,8 @@ class Verifier {
     std::string text = fmt::format("node %{} ({})", id, name_of(node.op));
     if (!node.sources.empty() && node.sources[0] < graph_.model_nodes.size()) {
       const ModelNode& source = graph_.model_nodes[node.sources[0]];
-      text += fmt::format(" of {} '{}'", source.op_type, source.name.empty() ? source.first_output : source.name);
+      text +=
+          fmt::format(" of {} '{}'", source.op_type, source.name.empty() ? source.first_output : source.name);
     }
     return text;
   }
@@ -42,7 +43,8 @@ class Verifier {
     for (const GraphInput& input : graph_.inputs) {
       require(input.node < graph_.size() && graph_.node(input.node).op == Op::input,
               fmt::format("input '{}' is no input node", input.name));
-      require(input_of_[input.node]++ == 0, fmt::format("input '{}' names a node of another input", input.name));
+      require(input_of_[input.node]++ == 0,
+              fmt::format("input '{}' names a node of another input", input.name));
     }
   }
 
@@ -51,7 +53,8 @@ class Verifier {
     const auto need = [&](bool condition, const std::string& words) {
       if (!condition) require(false, fmt::format("{}: {}", described(id), words));
     };
-    need(node.attributes.index() == static_cast<size_t>(node.op), "the attributes are those of another operation");
+    need(node.attributes.index() == static_cast<size_t>(node.op),
+         "the attributes are those of another operation");
     std::vector<TensorType> operands;
     for (const Value& operand : node.operands) {
       need(exists(operand, id), fmt::format("operand %{} does not come before it", operand.node));
@@ -67,8 +70,8 @@ class Verifier {
     } catch (const UserError& error) {
       need(false, error.what());
     }
-    need(inferred == node.results, fmt::format("its type is {} and should be {}", to_string(node.results[0]),
-                                               to_string(inferred[0])));
+    need(inferred == node.results,
+         fmt::format("its type is {} and should be {}", to_string(node.results[0]), to_string(inferred[0])));
     if (node.op == Op::constant) check_constant(id, need);
   }
 
@@ -79,8 +82,9 @@ class Verifier {
     need(index < graph_.constants.size(), fmt::format("constant {} does not exist", index));
     const ConstantData& data = graph_.constants[index];
     need(data.type == node.results[0], fmt::format("its data has the type {}", to_string(data.type)));
-    need(bits_of(data.type.element) == 0 || static_bytes(data.type) == static_cast<int64_t>(data.bytes.size()),
-         fmt::format("its data has {} bytes", data.bytes.size()));
+    need(
+        bits_of(data.type.element) == 0 || static_bytes(data.type) == static_cast<int64_t>(data.bytes.size()),
+        fmt::format("its data has {} bytes", data.bytes.size()));
   }
 
   const Graph& graph_;

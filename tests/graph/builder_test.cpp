@@ -187,10 +187,17 @@ TEST(GraphBuilder, ReduceKeepsDimensions) {
 
 TEST(GraphBuilder, RefusesConstantsOfTheWrongSize) {
   Fixture f;
-  expect_refusal([&] { f.b.constant({f32, {3}}, std::vector<std::byte>(8), "w"); },
-                 "constant 'w' of type float32[3] needs 12 bytes and has 8");
+  expect_refusal(
+      [&] {
+        f.b.constant({f32, {3}}, std::vector<std::byte>(8), "w");
+      },
+      "constant 'w' of type float32[3] needs 12 bytes and has 8");
   EXPECT_EQ(f.text(f.b.constant({DataType::int4, {3}}, std::vector<std::byte>(2))), "int4[3]");
-  expect_refusal([&] { f.b.constant({f32, {Dim::symbol("n")}}, std::vector<std::byte>(8)); }, "no constant number");
+  expect_refusal(
+      [&] {
+        f.b.constant({f32, {Dim::symbol("n")}}, std::vector<std::byte>(8));
+      },
+      "no constant number");
   EXPECT_TRUE(f.graph.constants.size() == 1);
 }
 
@@ -263,7 +270,8 @@ TEST(Verifier, NamesTheNode) {
   };
   const MapAttributes neg{ScalarOp::neg};
   verify(with({Op::map, {{0, 0}}, neg, {type}, {0}}));
-  expect_invalid(with({Op::map, {{3, 0}}, neg, {type}, {}}), "node %3 (map): operand %3 does not come before it");
+  expect_invalid(with({Op::map, {{3, 0}}, neg, {type}, {}}),
+                 "node %3 (map): operand %3 does not come before it");
   expect_invalid(with({Op::map, {{0, 1}}, neg, {type}, {}}), "operand %0");
   expect_invalid(with({Op::map, {{0, 0}, {1, 0}}, neg, {type}, {}}), "neg takes 1 operands, not 2");
   expect_invalid(with({Op::map, {{0, 0}}, ConcatAttributes{0}, {type}, {}}), "attributes");
@@ -274,8 +282,10 @@ TEST(Verifier, NamesTheNode) {
   expect_invalid(with({Op::map, {{0, 0}}, neg, {type}, {1}}), "model node 1 does not exist");
   expect_invalid(with({Op::input, {}, InputAttributes{}, {type}, {}}), "not in the list of inputs");
   expect_invalid(with({Op::constant, {}, ConstantAttributes{1}, {type}, {}}), "constant 1 does not exist");
-  expect_invalid(with({Op::constant, {}, ConstantAttributes{0}, {type}, {}}), "its data has the type float32[]");
-  expect_invalid(with({Op::reduce, {{0, 0}}, ReduceAttributes{Combine::sum, {1, 0}}, {{f32, {}}}, {}}), "not sorted");
+  expect_invalid(with({Op::constant, {}, ConstantAttributes{0}, {type}, {}}),
+                 "its data has the type float32[]");
+  expect_invalid(with({Op::reduce, {{0, 0}}, ReduceAttributes{Combine::sum, {1, 0}}, {{f32, {}}}, {}}),
+                 "not sorted");
 }
 
 TEST(Verifier, ChecksInputsOutputsAndConstants) {

@@ -1,5 +1,5 @@
-// Forms against the interpreter, which shares nothing with them: results bit for bit in strict order, and which
-// elements of the operands each element of a result depends on.
+// Forms against the interpreter, which shares nothing with them: results bit for bit in strict order, and
+// which elements of the operands each element of a result depends on.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -23,14 +23,18 @@ struct Subject {
   std::mt19937 random;
   SymbolValues symbols;
   Value result;
-  double delta = 1000;           // what a perturbed element is changed by
+  double delta = 1000;             // what a perturbed element is changed by
   int exact_operands = INT32_MAX;  // operands from this number on may be read without an effect
-  std::vector<Array> arrays;     // of the operands of the result
+  std::vector<Array> arrays;       // of the operands of the result
 
   explicit Subject(unsigned seed) : random(seed) {}
-  int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
+  int64_t pick(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  }
   bool flip() { return pick(0, 1) == 1; }
-  Value in(Shape shape, DataType type = DataType::float32) { return builder.input("x", {type, std::move(shape)}); }
+  Value in(Shape shape, DataType type = DataType::float32) {
+    return builder.input("x", {type, std::move(shape)});
+  }
 
   // Never zero, so that every product depends on both factors.
   void fill() {
@@ -39,8 +43,9 @@ struct Subject {
       const TensorType& type = graph.type(operand);
       Array array{type.element, test::evaluated(type.shape, symbols), {}};
       for (int64_t i = test::count_of(array.shape); i > 0; --i)
-        array.values.push_back(test::number(type.element, is_float(type.element) ? (flip() ? 1 : -1) * real(random)
-                                                                                : static_cast<double>(pick(-9, 9))));
+        array.values.push_back(test::number(type.element, is_float(type.element)
+                                                              ? (flip() ? 1 : -1) * real(random)
+                                                              : static_cast<double>(pick(-9, 9))));
       arrays.push_back(std::move(array));
     }
   }
@@ -71,19 +76,26 @@ Value make_view(Subject& s) {
   const int64_t a = s.pick(1, 4), b = s.pick(1, 4), c = s.pick(1, 4);
   const Value x = s.in({a, b, c});
   switch (s.pick(0, 5)) {
-    case 0: return s.builder.transpose(x, {2, 0, 1});
-    case 1: return s.builder.reshape(x, {c, a * b});
-    case 2: return s.builder.reshape(x, {b * c, 1, a, 1});
-    case 3: return s.builder.concat({x, s.in({a, 2, c}), s.in({a, 0, c})}, 1);
-    case 4: return s.builder.broadcast(x, {3, a, b, c}, {1, 2, 3});
-    default: return s.builder.slice(x, {a - 1, 0, 0}, {-1, 1, 2}, {a, b, (c + 1) / 2});
+    case 0:
+      return s.builder.transpose(x, {2, 0, 1});
+    case 1:
+      return s.builder.reshape(x, {c, a * b});
+    case 2:
+      return s.builder.reshape(x, {b * c, 1, a, 1});
+    case 3:
+      return s.builder.concat({x, s.in({a, 2, c}), s.in({a, 0, c})}, 1);
+    case 4:
+      return s.builder.broadcast(x, {3, a, b, c}, {1, 2, 3});
+    default:
+      return s.builder.slice(x, {a - 1, 0, 0}, {-1, 1, 2}, {a, b, (c + 1) / 2});
   }
 }
 
 Value make_pad(Subject& s) {
   const int64_t a = s.pick(2, 5), b = s.pick(2, 5);
   s.exact_operands = 1;
-  return s.builder.pad(s.in({a, b}), s.in({}), {s.pick(-1, 2), s.pick(-1, 2)}, {s.pick(-1, 2), s.pick(-1, 2)});
+  return s.builder.pad(s.in({a, b}), s.in({}), {s.pick(-1, 2), s.pick(-1, 2)},
+                       {s.pick(-1, 2), s.pick(-1, 2)});
 }
 
 Value make_gather(Subject& s) {
@@ -162,8 +174,8 @@ void check_dependence(Subject& s, const test::FormEvaluator& evaluator, const st
     for (size_t e = 0; e < s.arrays[k].values.size(); ++e) {
       Scalar& element = s.arrays[k].values[e];
       const Scalar kept = element;
-      element = test::number(element.type, (is_float(element.type) ? element.f : static_cast<double>(element.i)) +
-                                               s.delta);
+      element = test::number(element.type,
+                             (is_float(element.type) ? element.f : static_cast<double>(element.i)) + s.delta);
       const std::vector<Scalar> after = s.interpret();
       element = kept;
       for (size_t i = 0; i < before.size(); ++i) {
@@ -171,7 +183,8 @@ void check_dependence(Subject& s, const test::FormEvaluator& evaluator, const st
         const bool changed = !same(before[i], after[i]);
         ASSERT_TRUE(read || !changed) << "operand " << k << " element " << e << " is not read by " << i;
         const bool exact = static_cast<int>(k) < s.exact_operands;
-        ASSERT_TRUE(changed || !read || !exact) << "operand " << k << " element " << e << " does not affect " << i;
+        ASSERT_TRUE(changed || !read || !exact)
+            << "operand " << k << " element " << e << " does not affect " << i;
       }
     }
 }
@@ -190,22 +203,23 @@ TEST_P(FormAndInterpreter, Agree) {
     const std::vector<Scalar> expected = s.interpret();
     ASSERT_EQ(actual.values.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i)
-      ASSERT_TRUE(same(actual.values[i], expected[i])) << i << ": " << actual.values[i].f << " " << expected[i].f;
+      ASSERT_TRUE(same(actual.values[i], expected[i]))
+          << i << ": " << actual.values[i].f << " " << expected[i].f;
     if (evaluator.touched.size() < 2000) check_dependence(s, evaluator, expected);
     if (HasFatalFailure()) return;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Operations, FormAndInterpreter,
-    ::testing::Values(std::pair<const char*, Maker>("view", make_view), std::pair<const char*, Maker>("pad", make_pad),
-                      std::pair<const char*, Maker>("gather", make_gather),
-                      std::pair<const char*, Maker>("map", make_map),
-                      std::pair<const char*, Maker>("reduce", make_reduce),
-                      std::pair<const char*, Maker>("dot", make_dot),
-                      std::pair<const char*, Maker>("convolution", make_convolution),
-                      std::pair<const char*, Maker>("window", make_window)),
-    [](const auto& entry) { return entry.param.first; });
+INSTANTIATE_TEST_SUITE_P(Operations, FormAndInterpreter,
+                         ::testing::Values(std::pair<const char*, Maker>("view", make_view),
+                                           std::pair<const char*, Maker>("pad", make_pad),
+                                           std::pair<const char*, Maker>("gather", make_gather),
+                                           std::pair<const char*, Maker>("map", make_map),
+                                           std::pair<const char*, Maker>("reduce", make_reduce),
+                                           std::pair<const char*, Maker>("dot", make_dot),
+                                           std::pair<const char*, Maker>("convolution", make_convolution),
+                                           std::pair<const char*, Maker>("window", make_window)),
+                         [](const auto& entry) { return entry.param.first; });
 
 // Long reductions: several blocks, lanes with and without elements, odd numbers of blocks.
 TEST(FormAndInterpreterOrder, OfLongReductions) {

@@ -31,7 +31,9 @@ struct Fixture {
   SymbolValues symbols;
   std::mt19937 random{7};
 
-  int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
+  int64_t pick(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  }
 
   // Small integers, so that every order of a sum is exact.
   Value input(Shape shape, DataType type = DataType::float32, int64_t low = -9, int64_t high = 9) {
@@ -57,7 +59,8 @@ struct Fixture {
     verify(graph);
     std::vector<Array> operands;
     for (const Value& operand : graph.node(result.node).operands) operands.push_back(arrays.at(operand.node));
-    for (const Requirement& r : requirements_of(graph, result.node)) EXPECT_TRUE(holds(r, symbols)) << to_string(r);
+    for (const Requirement& r : requirements_of(graph, result.node))
+      EXPECT_TRUE(holds(r, symbols)) << to_string(r);
     return test::evaluate_form(form_of(graph, result.node), operands, graph.type(result).element, symbols);
   }
 
@@ -88,12 +91,12 @@ TEST(Form, Map) {
   for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{2, 1, 7}}) {
     Fixture f;
     const Value a = f.input(shape), b = f.input(shape);
-    f.expect(f.builder.map(ScalarOp::sub, {a, b}), [&](const Point& p) {
-      return number(DataType::float32, f.at(a, p).f - f.at(b, p).f);
-    });
+    f.expect(f.builder.map(ScalarOp::sub, {a, b}),
+             [&](const Point& p) { return number(DataType::float32, f.at(a, p).f - f.at(b, p).f); });
     const Value c = f.builder.map(ScalarOp::mul, {a, a});
     f.expect(c, [&](const Point& p) { return number(DataType::float32, f.at(a, p).f * f.at(a, p).f); });
-    f.expect(f.builder.cast(a, DataType::int8), [&](const Point& p) { return convert(f.at(a, p), DataType::int8); });
+    f.expect(f.builder.cast(a, DataType::int8),
+             [&](const Point& p) { return convert(f.at(a, p), DataType::int8); });
   }
 }
 
@@ -106,7 +109,8 @@ TEST(Form, Broadcast) {
 }
 
 TEST(Form, BroadcastOfSymbolsThatMayBeOne) {
-  for (const auto& [a, b] : std::vector<std::pair<int64_t, int64_t>>{{1, 5}, {5, 1}, {1, 1}, {4, 4}, {0, 0}}) {
+  for (const auto& [a, b] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 5}, {5, 1}, {1, 1}, {4, 4}, {0, 0}}) {
     Fixture f;
     f.symbols = {{"a", a}, {"b", b}};
     const Value x = f.input({Dim::symbol("a"), 2}), y = f.input({Dim::symbol("b"), 1});
@@ -124,11 +128,24 @@ TEST(Form, BroadcastOfSymbolsThatMayBeOne) {
 
 TEST(Form, Reshape) {
   const std::vector<std::pair<Shape, Shape>> pairs = {
-      {{6}, {2, 3}},         {{2, 3}, {6}},          {{2, 3}, {3, 2}},       {{4, 6}, {2, 2, 6}},
-      {{4, 6}, {4, 3, 2}},   {{2, 6, 5}, {4, 3, 5}}, {{1, 6}, {6, 1, 1}},    {{}, {1, 1}},
-      {{1}, {}},             {{0, 3}, {0, 7}},       {{2, 3, 5, 7}, {6, 35}}, {{6, 35}, {2, 3, 5, 7}},
-      {{6, 4}, {2, 12}},     {{2, 12}, {6, 4}},      {{3, 4, 5}, {5, 4, 3}}, {{2, 2, 2, 2}, {4, 1, 4}},
-      {{8, 3}, {2, 2, 2, 3}}, {{7, 11}, {11, 7}},
+      {{6}, {2, 3}},
+      {{2, 3}, {6}},
+      {{2, 3}, {3, 2}},
+      {{4, 6}, {2, 2, 6}},
+      {{4, 6}, {4, 3, 2}},
+      {{2, 6, 5}, {4, 3, 5}},
+      {{1, 6}, {6, 1, 1}},
+      {{}, {1, 1}},
+      {{1}, {}},
+      {{0, 3}, {0, 7}},
+      {{2, 3, 5, 7}, {6, 35}},
+      {{6, 35}, {2, 3, 5, 7}},
+      {{6, 4}, {2, 12}},
+      {{2, 12}, {6, 4}},
+      {{3, 4, 5}, {5, 4, 3}},
+      {{2, 2, 2, 2}, {4, 1, 4}},
+      {{8, 3}, {2, 2, 2, 3}},
+      {{7, 11}, {11, 7}},
   };
   for (const auto& [from, to] : pairs) {
     SCOPED_TRACE(to_string(from) + " to " + to_string(to));
@@ -165,7 +182,8 @@ TEST(Form, ReshapeOfSymbols) {
       {{n, m, 4}, {floor_div(n * m * 4, m + 1), m + 1}},
       {{n, 1, m}, {n, m, 1}},
   };
-  for (const auto& [nv, mv] : std::vector<std::pair<int64_t, int64_t>>{{2, 3}, {1, 1}, {5, 1}, {3, 0}, {0, 2}})
+  for (const auto& [nv, mv] :
+       std::vector<std::pair<int64_t, int64_t>>{{2, 3}, {1, 1}, {5, 1}, {3, 0}, {0, 2}})
     for (const auto& [from, to] : pairs) {
       SCOPED_TRACE(to_string(from) + " to " + to_string(to));
       Fixture f;
@@ -173,7 +191,8 @@ TEST(Form, ReshapeOfSymbols) {
       const Value x = f.input(from);
       const Value y = f.builder.reshape(x, to);
       bool possible = true;
-      for (const Requirement& r : requirements_of(f.graph, y.node)) possible = possible && holds(r, f.symbols);
+      for (const Requirement& r : requirements_of(f.graph, y.node))
+        possible = possible && holds(r, f.symbols);
       if (possible) f.expect_flat(y, f.arrays[x.node].values);
     }
 }
@@ -202,7 +221,9 @@ TEST(Form, RandomReshapes) {
 TEST(Form, Transpose) {
   Fixture f;
   const Value x = f.input({2, 3, 1, 5});
-  f.expect(f.builder.transpose(x, {2, 0, 3, 1}), [&](const Point& p) { return f.at(x, {p[1], p[3], p[0], p[2]}); });
+  f.expect(f.builder.transpose(x, {2, 0, 3, 1}), [&](const Point& p) {
+    return f.at(x, {p[1], p[3], p[0], p[2]});
+  });
 }
 
 TEST(Form, Slice) {
@@ -303,8 +324,9 @@ TEST(Form, Gather) {
 
 TEST(Form, Iota) {
   Fixture f;
-  f.expect(f.builder.iota({DataType::int32, {2, 5}}, 1),
-           [](const Point& p) { return Scalar{DataType::int32, 0, p[1]}; });
+  f.expect(f.builder.iota({DataType::int32, {2, 5}}, 1), [](const Point& p) {
+    return Scalar{DataType::int32, 0, p[1]};
+  });
   f.expect(f.builder.iota({DataType::float16, {3, 2}}, 0),
            [](const Point& p) { return number(DataType::float16, static_cast<double>(p[0])); });
 }
@@ -365,7 +387,8 @@ struct ConvolutionCase {
 };
 
 TEST(Form, Convolution) {
-  const std::vector<ConvolutionCase> cases = {{1, 3, 2}, {4, 1, 1}, {3, 1, 2}, {2, 3, 2}, {2, 3, 1}, {1, 1, 1}};
+  const std::vector<ConvolutionCase> cases = {{1, 3, 2}, {4, 1, 1}, {3, 1, 2},
+                                              {2, 3, 2}, {2, 3, 1}, {1, 1, 1}};
   for (size_t round = 0; round < 60; ++round) {
     const ConvolutionCase& c = cases[round % cases.size()];
     Fixture f;
@@ -402,7 +425,8 @@ TEST(Form, ConvolutionChannelsOfGroups) {
   Fixture f;
   const ConvolutionAttributes depthwise{{1}, {1}, {0}, {0}, 4};
   const Value x = f.input({1, 4, 5});
-  const IndexExpr plain = form_in(f, f.builder.convolution(x, f.input({4, 1, 3}), depthwise)).reads[0].index[1];
+  const IndexExpr plain =
+      form_in(f, f.builder.convolution(x, f.input({4, 1, 3}), depthwise)).reads[0].index[1];
   EXPECT_EQ(plain.linear, (LinearIndex{0, {{1, 1}}}));
   EXPECT_TRUE(plain.quasi.empty());
   const Form doubled = form_in(f, f.builder.convolution(x, f.input({8, 1, 3}), depthwise));

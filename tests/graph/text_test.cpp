@@ -66,7 +66,8 @@ Graph everything() {
   graph.model_nodes = {{"", "Add", "out:0"}, {"x/\ty\x7f", "com.microsoft.Gelu", ""}};
   GraphBuilder b(graph);
   const Dim n = Dim::symbol("n"), odd = Dim::symbol("a, b](");
-  const Value x = b.input("x", {f32, {n, 8, 5, 5}}), y = b.input("", {f32, {odd, max(n, odd), floor_div(n, 2)}});
+  const Value x = b.input("x", {f32, {n, 8, 5, 5}}),
+              y = b.input("", {f32, {odd, max(n, odd), floor_div(n, 2)}});
   std::swap(graph.inputs[0], graph.inputs[1]);
   b.set_source(1);
   const Value w = b.constant({f32, {4, 2, 3, 3}}, std::vector<std::byte>(4 * 2 * 9 * 4), "w");
@@ -132,9 +133,10 @@ TEST(GraphText, LargeConstantsAreFoundByHash) {
 TEST(GraphText, ConstantsKeepEveryBit) {
   Graph graph;
   GraphBuilder b(graph);
-  b.constant({f32, {8}}, bytes_of_values<uint32_t>({0, 0x80000000, 1, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345,
-                                                    0x3dcccccd}));
-  b.constant({DataType::float64, {3}}, bytes_of_values<uint64_t>({1, 0x7ff0000000000001, 0x3fb999999999999a}));
+  b.constant({f32, {8}}, bytes_of_values<uint32_t>(
+                             {0, 0x80000000, 1, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x3dcccccd}));
+  b.constant({DataType::float64, {3}},
+             bytes_of_values<uint64_t>({1, 0x7ff0000000000001, 0x3fb999999999999a}));
   b.constant({DataType::float16, {4}}, bytes_of_values<uint16_t>({1, 0x7e01, 0xfc00, 0x3555}));
   b.constant({DataType::bfloat16, {4}}, bytes_of_values<uint16_t>({1, 0x7fc1, 0xff80, 0x3eab}));
   b.constant({DataType::int8, {3}}, bytes_of_values<int8_t>({-128, 0, 127}));
@@ -152,7 +154,8 @@ TEST(GraphText, RandomConstantsKeepEveryBit) {
   for (int round = 0; round < 50; ++round) {
     Graph graph;
     GraphBuilder b(graph);
-    for (const DataType type : {f32, DataType::float64, DataType::float16, DataType::bfloat16, DataType::int32}) {
+    for (const DataType type :
+         {f32, DataType::float64, DataType::float16, DataType::bfloat16, DataType::int32}) {
       std::vector<uint64_t> words(7);
       for (uint64_t& word : words) word = random();
       std::vector<std::byte> bytes = bytes_of_values(words);
@@ -174,10 +177,18 @@ TEST(GraphText, SurvivesNonsense) {
     for (unsigned edits = random() % 3 + 1; edits > 0; --edits) {
       const size_t at = random() % broken.size();
       switch (random() % 4) {
-        case 0: broken[at] = characters[random() % characters.size()]; break;
-        case 1: broken.erase(at, random() % 20); break;
-        case 2: broken.insert(at, broken.substr(random() % broken.size(), random() % 20)); break;
-        default: broken.insert(at, std::to_string(static_cast<int64_t>(random()) << (random() % 32))); break;
+        case 0:
+          broken[at] = characters[random() % characters.size()];
+          break;
+        case 1:
+          broken.erase(at, random() % 20);
+          break;
+        case 2:
+          broken.insert(at, broken.substr(random() % broken.size(), random() % 20));
+          break;
+        default:
+          broken.insert(at, std::to_string(static_cast<int64_t>(random()) << (random() % 32)));
+          break;
       }
     }
     ParseOptions options;

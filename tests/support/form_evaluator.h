@@ -1,5 +1,5 @@
-// Evaluates a form naively, element by element, in strict order: what forms mean, in a page. For tests of forms and
-// of what is made from them.
+// Evaluates a form naively, element by element, in strict order: what forms mean, in a page. For tests of
+// forms and of what is made from them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,7 +48,8 @@ inline Scalar combine_two(Combine combine, const Scalar& a, const Scalar& b) {
   return fusewise::evaluate(op[static_cast<int>(combine)], pair, a.type);
 }
 inline Scalar identity_of(Combine combine, DataType type) {
-  if (combine == Combine::sum || combine == Combine::product) return number(type, combine == Combine::sum ? 0 : 1);
+  if (combine == Combine::sum || combine == Combine::product)
+    return number(type, combine == Combine::sum ? 0 : 1);
   const double infinity = std::numeric_limits<double>::infinity();
   const double value = combine == Combine::max ? -infinity : infinity;
   if (type == DataType::uint64 && combine == Combine::min) return {type, 0, -1};
@@ -105,8 +106,8 @@ class FormEvaluator {
     return result;
   }
 
-  // The elements that are read: (operand, flat index), those of result element i before touched_ends[i]. For tests
-  // of what depends on what.
+  // The elements that are read: (operand, flat index), those of result element i before touched_ends[i]. For
+  // tests of what depends on what.
   std::vector<std::pair<int, int64_t>> touched;
   std::vector<size_t> touched_ends;
 
@@ -157,11 +158,16 @@ class FormEvaluator {
     using BodyKind = graph::BodyNode::Kind;
     const graph::BodyNode& node = form_.body.at(static_cast<size_t>(i));
     switch (node.kind) {
-      case BodyKind::read: return read(node.read);
-      case BodyKind::index: return convert(Scalar{DataType::int64, 0, value_of(node.index)}, node.type);
-      case BodyKind::constant: return node.constant;
-      case BodyKind::piece: return holds(node.read) ? read(node.read) : value_of_body(node.arguments.at(0));
-      case BodyKind::apply: break;
+      case BodyKind::read:
+        return read(node.read);
+      case BodyKind::index:
+        return convert(Scalar{DataType::int64, 0, value_of(node.index)}, node.type);
+      case BodyKind::constant:
+        return node.constant;
+      case BodyKind::piece:
+        return holds(node.read) ? read(node.read) : value_of_body(node.arguments.at(0));
+      case BodyKind::apply:
+        break;
     }
     std::vector<Scalar> arguments;
     for (int argument : node.arguments) arguments.push_back(value_of_body(argument));
@@ -183,7 +189,8 @@ class FormEvaluator {
     const graph::Accumulation& how = *form_.accumulation;
     Scalar sum = identity_of(how.combine, how.accumulator);
     std::vector<Scalar> elements;
-    std::vector<int64_t> inner_extents(extents_.begin() + static_cast<std::ptrdiff_t>(parallel), extents_.end());
+    std::vector<int64_t> inner_extents(extents_.begin() + static_cast<std::ptrdiff_t>(parallel),
+                                       extents_.end());
     if (count_of(inner_extents) == 0) return sum;
     std::vector<int64_t> inner(inner_extents.size());
     do {
