@@ -66,8 +66,9 @@ int64_t most_alive(const Problem& problem) {
         saved = std::max(saved, std::min(problem.sizes[i], problem.sizes[static_cast<size_t>(j)]));
     if (saved > 0) savings.emplace_back(item.first_step, saved);
   }
-  std::sort(events.begin(), events.end(),
-            [](const Event& a, const Event& b) { return std::pair(a.step, a.end) < std::pair(b.step, b.end); });
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return std::pair(a.step, a.end) < std::pair(b.step, b.end);
+  });
   std::sort(savings.begin(), savings.end());
   int64_t alive = 0;
   int64_t most = 0;

@@ -11,9 +11,9 @@ struct ArenaItem {
   int64_t bytes = 0;
   int first_step = 0;  // the step that makes it
   int last_step = 0;   // the last step that reads it, at least first_step
-  // Items whose place this one may take over although both are alive at one step: its first step is their last,
-  // and that step reads each of their elements before it writes the element at the same address. So the two start
-  // at the same offset or do not overlap at all.
+  // Items whose place this one may take over although both are alive at one step: its first step is their
+  // last, and that step reads each of their elements before it writes the element at the same address. So the
+  // two start at the same offset or do not overlap at all.
   std::vector<int> may_overwrite;
 };
 
@@ -25,8 +25,8 @@ struct ArenaPlan {
 
 inline constexpr int64_t arena_alignment = 64;
 
-// Deterministic. Tries placement by size and placement in the order of the steps and keeps the smaller; the former
-// only while its work stays near-linear. UserError when the sum of sizes leaves 64 bits.
+// Deterministic. Tries placement by size and placement in the order of the steps and keeps the smaller; the
+// former only while its work stays near-linear. UserError when the sum of sizes leaves 64 bits.
 ArenaPlan plan_arena(std::span<const ArenaItem> items);
 
 }  // namespace fusewise

@@ -11,9 +11,10 @@ namespace fusewise::memory_internal {
 
 struct Problem {
   std::span<const ArenaItem> items;
-  std::vector<int64_t> sizes;              // rounded up to the alignment
-  std::vector<std::vector<int>> partners;  // by item: those that may lie at the same offset, one ending at the
-                                           // step where the other starts
+  std::vector<int64_t> sizes;  // rounded up to the alignment
+  std::vector<std::vector<int>>
+      partners;  // by item: those that may lie at the same offset, one ending at the
+                 // step where the other starts
 };
 
 // Largest first, each into the smallest gap that is free during its life.

@@ -9,11 +9,12 @@ namespace fusewise::memory_internal {
 namespace {
 
 // Which placed items are alive within a range of steps. Items stand in the order of their first steps; a tree
-// over them keeps the latest last step below each node, so that a query visits only what it finds (and the paths
-// there).
+// over them keeps the latest last step below each node, so that a query visits only what it finds (and the
+// paths there).
 class PlacedItems {
  public:
-  explicit PlacedItems(std::span<const ArenaItem> items) : items_(items), order_(items.size()), position_(items.size()) {
+  explicit PlacedItems(std::span<const ArenaItem> items)
+      : items_(items), order_(items.size()), position_(items.size()) {
     std::iota(order_.begin(), order_.end(), 0);
     std::stable_sort(order_.begin(), order_.end(),
                      [&](int a, int b) { return item(a).first_step < item(b).first_step; });
@@ -59,7 +60,9 @@ class PlacedItems {
 class Placer {
  public:
   explicit Placer(const Problem& problem)
-      : problem_(problem), placed_(problem.items), offsets_(problem.items.size(), 0),
+      : problem_(problem),
+        placed_(problem.items),
+        offsets_(problem.items.size(), 0),
         is_placed_(problem.items.size(), 0) {}
 
   std::vector<int64_t> run() {

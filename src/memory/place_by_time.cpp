@@ -77,9 +77,11 @@ std::vector<int64_t> place_by_time(const Problem& problem) {
   std::vector<size_t> ends = starts;
   const auto item = [&](size_t index) -> const ArenaItem& { return problem.items[index]; };
   std::stable_sort(starts.begin(), starts.end(), [&](size_t a, size_t b) {
-    return std::pair(item(a).first_step, -problem.sizes[a]) < std::pair(item(b).first_step, -problem.sizes[b]);
+    return std::pair(item(a).first_step, -problem.sizes[a]) <
+           std::pair(item(b).first_step, -problem.sizes[b]);
   });
-  std::stable_sort(ends.begin(), ends.end(), [&](size_t a, size_t b) { return item(a).last_step < item(b).last_step; });
+  std::stable_sort(ends.begin(), ends.end(),
+                   [&](size_t a, size_t b) { return item(a).last_step < item(b).last_step; });
 
   FreeList free;
   std::vector<int64_t> offsets(count, 0);

@@ -5,10 +5,13 @@
 namespace fusewise::program {
 namespace {
 
-// A dimension is a constant or the number of a symbolic one; a number not seen before is followed by its text.
+// A dimension is a constant or the number of a symbolic one; a number not seen before is followed by its
+// text.
 enum class DimCode : uint8_t { constant, symbolic };
 
-uint64_t aligned(uint64_t offset) { return (offset + section_alignment - 1) / section_alignment * section_alignment; }
+uint64_t aligned(uint64_t offset) {
+  return (offset + section_alignment - 1) / section_alignment * section_alignment;
+}
 
 }  // namespace
 

@@ -1,5 +1,6 @@
-// The tables of a program as bytes. One list of fields per struct (transfer() in tables.h) serves both directions:
-// a Codec is an Encoder, which appends, or a Decoder, which checks every length before it believes it.
+// The tables of a program as bytes. One list of fields per struct (transfer() in tables.h) serves both
+// directions: a Codec is an Encoder, which appends, or a Decoder, which checks every length before it
+// believes it.
 #pragma once
 
 #include <bit>
@@ -17,7 +18,8 @@
 
 namespace fusewise::program {
 
-static_assert(std::endian::native == std::endian::little, "the file format is little-endian, and so is the code");
+static_assert(std::endian::native == std::endian::little,
+              "the file format is little-endian, and so is the code");
 
 inline constexpr uint64_t section_alignment = 64;
 
@@ -34,10 +36,8 @@ class Encoder {
   uint64_t data_bytes = 0;
 
   template <class T>
-    requires std::is_arithmetic_v<T>
-  void number(T& value) {
-    append(&value, sizeof(value));
-  }
+  requires std::is_arithmetic_v<T>
+  void number(T& value) { append(&value, sizeof(value)); }
   template <class T>
   void enumeration(T& value, T) {
     append(&value, sizeof(value));
@@ -77,16 +77,15 @@ class Encoder {
 class Decoder {
  public:
   // `data` is the data part of the file; both live as long as `owner`.
-  Decoder(std::span<const std::byte> tables, std::span<const std::byte> data, std::shared_ptr<const void> owner)
+  Decoder(std::span<const std::byte> tables, std::span<const std::byte> data,
+          std::shared_ptr<const void> owner)
       : rest_(tables), data_(data), owner_(std::move(owner)) {}
 
   std::vector<Section> sections;
 
   template <class T>
-    requires std::is_arithmetic_v<T>
-  void number(T& value) {
-    std::memcpy(&value, take(sizeof(value)).data(), sizeof(value));
-  }
+  requires std::is_arithmetic_v<T>
+  void number(T& value) { std::memcpy(&value, take(sizeof(value)).data(), sizeof(value)); }
   template <class T>
   void enumeration(T& value, T last) {
     std::underlying_type_t<T> raw = 0;

@@ -1,5 +1,5 @@
-// The frame of a program file: header (64 bytes), tables, padding, data. The front (header and tables) has one
-// checksum and the data another, which the front contains.
+// The frame of a program file: header (64 bytes), tables, padding, data. The front (header and tables) has
+// one checksum and the data another, which the front contains.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Header {
   uint64_t front_bytes;  // up to the data
   uint64_t file_bytes;
   Hash128 data_hash;
-  Hash128 front_hash;    // of the front but for this field
+  Hash128 front_hash;  // of the front but for this field
 };
 static_assert(sizeof(Header) == 64, "the header is part of the file format");
 

@@ -17,9 +17,10 @@ Bytes own_bytes(std::vector<std::byte> bytes) {
 }
 
 FileRegion describe_file_region(const std::string& path, uint64_t offset, uint64_t length) {
-  struct stat status{};
+  struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
-    throw UserError(fmt::format("cannot read {}: {}", path, std::generic_category().message(errno)), {path, {}, {}, {}});
+    throw UserError(fmt::format("cannot read {}: {}", path, std::generic_category().message(errno)),
+                    {path, {}, {}, {}});
   FileRegion region;
   region.path = path;
   region.offset = offset;
@@ -28,8 +29,8 @@ FileRegion describe_file_region(const std::string& path, uint64_t offset, uint64
   region.modified_ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
   region.inode = status.st_ino;
   if (offset > region.file_size || length > region.file_size - offset)
-    throw UserError(fmt::format("{} is too short: {} bytes at {} are needed and it has {}", path, length, offset,
-                                region.file_size),
+    throw UserError(fmt::format("{} is too short: {} bytes at {} are needed and it has {}", path, length,
+                                offset, region.file_size),
                     {path, {}, {}, "the file was cut or replaced; load the model again"});
   return region;
 }
@@ -53,19 +54,26 @@ bool has_once_results(const Program& program) {
 
 std::string_view name_of(BufferKind kind) {
   switch (kind) {
-    case BufferKind::input: return "input";
-    case BufferKind::output: return "output";
-    case BufferKind::constant: return "constant";
-    case BufferKind::once: return "once";
-    case BufferKind::arena: return "arena";
-    case BufferKind::dims: return "dims";
+    case BufferKind::input:
+      return "input";
+    case BufferKind::output:
+      return "output";
+    case BufferKind::constant:
+      return "constant";
+    case BufferKind::once:
+      return "once";
+    case BufferKind::arena:
+      return "arena";
+    case BufferKind::dims:
+      return "dims";
   }
   return "unknown";
 }
 
 std::string describe_buffer(const Program& program, BufferId buffer) {
   if (buffer >= program.buffers.size()) return fmt::format("buffer {}", buffer);
-  return fmt::format("{} buffer {} '{}'", name_of(program.buffers[buffer].kind), buffer, program.buffers[buffer].name);
+  return fmt::format("{} buffer {} '{}'", name_of(program.buffers[buffer].kind), buffer,
+                     program.buffers[buffer].name);
 }
 
 }  // namespace fusewise::program

@@ -1,13 +1,15 @@
-// The executable as data: what the compiler hands to the runtime, what the cache stores and what ahead-of-time
-// compilation ships. Steps call kernels of one shared object on numbered buffers; sizes and kernel parameters are
-// dimensions over the model's symbols, evaluated once per shape of the inputs.
+// The executable as data: what the compiler hands to the runtime, what the cache stores and what
+// ahead-of-time compilation ships. Steps call kernels of one shared object on numbered buffers; sizes and
+// kernel parameters are dimensions over the model's symbols, evaluated once per shape of the inputs.
 //
-// The kernels' interface, for phase I = 0, 1, ... of a kernel NAME (all blocks of one phase end before the next):
-//   void NAME_pI(void* const* buffers, const int64_t* parameters, char* scratch, int64_t block_begin, int64_t block_end)
+// The kernels' interface, for phase I = 0, 1, ... of a kernel NAME (all blocks of one phase end before the
+// next):
+//   void NAME_pI(void* const* buffers, const int64_t* parameters, char* scratch,
+//                int64_t block_begin, int64_t block_end)
 //   int64_t NAME_pI_blocks(const int64_t* parameters)
-// `buffers` are never null, also those of size 0. Arena and once buffers and `scratch` start at 64 bytes; the caller's
-// inputs and outputs may start anywhere, and so may constants, which are used where their file has them. `scratch` is
-// private to the calling worker, uninitialised, and has the kernel's scratch bytes.
+// `buffers` are never null, also those of size 0. Arena and once buffers and `scratch` start at 64 bytes; the
+// caller's inputs and outputs may start anywhere, and so may constants, which are used where their file has
+// them. `scratch` is private to the calling worker, uninitialised, and has the kernel's scratch bytes.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +47,8 @@ struct Output {
   std::string name;
   DataType type = DataType::undefined;
   Shape shape;
-  BufferId buffer = none;                    // of kind output; a value that lives elsewhere gets there by a copy step
-  std::vector<uint32_t> may_alias_inputs;    // inputs whose very memory the caller may give for this output
+  BufferId buffer = none;  // of kind output; a value that lives elsewhere gets there by a copy step
+  std::vector<uint32_t> may_alias_inputs;  // inputs whose very memory the caller may give for this output
 };
 
 enum class BufferKind : uint8_t {
@@ -60,14 +62,14 @@ enum class BufferKind : uint8_t {
 
 struct Buffer {
   BufferKind kind = BufferKind::arena;
-  uint32_t index = none;                     // of the input, output or constant
-  Dim bytes;                                 // constant for once buffers
+  uint32_t index = none;  // of the input, output or constant
+  Dim bytes;              // constant for once buffers
   std::string name;
-  bool zero_fill = false;                    // once: starts as zeros (padding that a kernel does not write)
-  std::vector<Dim> dims;                     // dims only; bytes = 8 * dims.size()
+  bool zero_fill = false;  // once: starts as zeros (padding that a kernel does not write)
+  std::vector<Dim> dims;   // dims only; bytes = 8 * dims.size()
   // Arena buffers in whose place this one may lie although the step that makes this one reads those.
   std::vector<BufferId> may_overwrite;
-  Bytes content;                             // once: the result, when it came with the program file
+  Bytes content;  // once: the result, when it came with the program file
 };
 
 // Where the bytes of a constant lie in a file, and what the file was when its content was hashed.
@@ -84,17 +86,17 @@ FileRegion describe_file_region(const std::string& path, uint64_t offset, uint64
 
 struct Constant {
   std::string name;
-  Bytes bytes;                               // may be empty in a loaded program that holds all once results
-  std::optional<FileRegion> file;            // saved as a reference when there, otherwise embedded
-  uint64_t size = 0;                         // in bytes, also when they are not here
-  Hash128 hash;                              // of the content; zero: save() computes it
+  Bytes bytes;                     // may be empty in a loaded program that holds all once results
+  std::optional<FileRegion> file;  // saved as a reference when there, otherwise embedded
+  uint64_t size = 0;               // in bytes, also when they are not here
+  Hash128 hash;                    // of the content; zero: save() computes it
 };
 
 struct Kernel {
-  std::string name;                          // the symbol up to "_pI"
+  std::string name;  // the symbol up to "_pI"
   uint32_t phases = 1;
   std::vector<std::string> parameters;
-  Dim scratch_bytes;                         // over symbols named like the parameters
+  Dim scratch_bytes;  // over symbols named like the parameters
   // One entry per buffer argument: does the kernel write to it? Empty when not known (then less is verified).
   std::vector<uint8_t> writes;
 };
@@ -109,7 +111,7 @@ struct Step {
   uint32_t kernel = none;
   std::vector<BufferId> buffers;
   std::vector<Dim> parameters;
-  std::string label;                         // the model's nodes, for traces and profiles
+  std::string label;  // the model's nodes, for traces and profiles
 };
 
 // What must hold of the shapes; `words` say so to the user.
@@ -122,28 +124,29 @@ struct Guard {
 };
 
 struct Library {
-  Bytes bytes;                               // of the shared object
-  std::string path;                          // instead of bytes
+  Bytes bytes;       // of the shared object
+  std::string path;  // instead of bytes
 };
 
 struct Program {
   std::string name;
-  std::vector<std::string> symbols;          // each found from the shapes of the inputs
+  std::vector<std::string> symbols;  // each found from the shapes of the inputs
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<Buffer> buffers;
   std::vector<Constant> constants;
   std::vector<Kernel> kernels;
-  std::vector<Step> once_steps;              // when the program is loaded; names constants and once buffers only
-  std::vector<Step> run_steps;               // in every run
+  std::vector<Step> once_steps;  // when the program is loaded; names constants and once buffers only
+  std::vector<Step> run_steps;   // in every run
   std::vector<Guard> guards;
-  std::vector<std::string> cpu_features;     // that the library needs, as in /proc/cpuinfo: "avx2", "avx512f"
-  std::string metadata;                      // free text of the maker (versions, plan), kept by save and load
+  std::vector<std::string> cpu_features;  // that the library needs, as in /proc/cpuinfo: "avx2", "avx512f"
+  std::string metadata;                   // free text of the maker (versions, plan), kept by save and load
   Library library;
 };
 
-// Throws InternalError (a program that the compiler made) naming what is wrong: indices out of range, buffers used
-// where their kind does not allow it, an output that no step writes, arena buffers read before they are written.
+// Throws InternalError (a program that the compiler made) naming what is wrong: indices out of range, buffers
+// used where their kind does not allow it, an output that no step writes, arena buffers read before they are
+// written.
 void verify(const Program& program);
 
 // Once buffers and constants that some run step reads; the others may go once the once steps are done.

@@ -59,7 +59,8 @@ class ConstantFiles {
     }
     const std::span<const std::byte> bytes = file.mapping->bytes();
     if (region.offset > bytes.size() || region.length > bytes.size() - region.offset)
-      throw UserError(fmt::format("{}, which has its constant '{}', is too short", region.path, constant.name));
+      throw UserError(
+          fmt::format("{}, which has its constant '{}', is too short", region.path, constant.name));
     constant.bytes = {bytes.subspan(region.offset, region.length), file.mapping};
     const bool same = file.now.file_size == region.file_size && file.now.modified_ns == region.modified_ns &&
                       file.now.inode == region.inode;
@@ -104,7 +105,8 @@ Program load_mapped(std::shared_ptr<const MappedFile> file, const LoadOptions& o
   const Header header = read_header(bytes);
   const std::span<const std::byte> front = bytes.first(header.front_bytes);
   const std::span<const std::byte> data = bytes.subspan(header.front_bytes);
-  if (hash_front(front) != header.front_hash) throw UserError("it is damaged: the checksum of its tables differs");
+  if (hash_front(front) != header.front_hash)
+    throw UserError("it is damaged: the checksum of its tables differs");
 
   const size_t table_bytes = front.size() - sizeof(Header) - header.padding;
   Decoder decoder(front.subspan(sizeof(Header), table_bytes), data, file);
@@ -166,11 +168,14 @@ Program load(const std::filesystem::path& path, const LoadOptions& options) {
   } catch (const UserError& error) {
     const std::string name = path.string();
     if (error.context.file == name) throw;
-    throw UserError(fmt::format("cannot load {}: {}", name, error.what()), {name, {}, {}, "compile the model again"});
+    throw UserError(fmt::format("cannot load {}: {}", name, error.what()),
+                    {name, {}, {}, "compile the model again"});
   } catch (const UnsupportedError& error) {
-    throw UserError(fmt::format("cannot load {}: {}", path.string(), error.what()), {path.string(), {}, {}, {}});
+    throw UserError(fmt::format("cannot load {}: {}", path.string(), error.what()),
+                    {path.string(), {}, {}, {}});
   } catch (const InternalError& error) {
-    throw UserError(fmt::format("cannot load {}: {}", path.string(), error.what()), {path.string(), {}, {}, {}});
+    throw UserError(fmt::format("cannot load {}: {}", path.string(), error.what()),
+                    {path.string(), {}, {}, {}});
   }
 }
 

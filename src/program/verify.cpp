@@ -59,10 +59,14 @@ class Verifier {
 
   size_t count_of(BufferKind kind) const {
     switch (kind) {
-      case BufferKind::input: return program_.inputs.size();
-      case BufferKind::output: return program_.outputs.size();
-      case BufferKind::constant: return program_.constants.size();
-      default: return SIZE_MAX;
+      case BufferKind::input:
+        return program_.inputs.size();
+      case BufferKind::output:
+        return program_.outputs.size();
+      case BufferKind::constant:
+        return program_.constants.size();
+      default:
+        return SIZE_MAX;
     }
   }
 
@@ -97,10 +101,12 @@ class Verifier {
   static void kernel(const Kernel& one) {
     const std::set<std::string> parameters(one.parameters.begin(), one.parameters.end());
     require(!one.name.empty() && one.phases > 0, "a kernel without a name or phases");
-    require(parameters.size() == one.parameters.size(), "kernel " + one.name + " has two parameters of one name");
+    require(parameters.size() == one.parameters.size(),
+            "kernel " + one.name + " has two parameters of one name");
     for (const std::string& symbol : one.scratch_bytes.symbols())
-      require(parameters.contains(symbol),
-              fmt::format("the scratch size of kernel {} names the unknown parameter '{}'", one.name, symbol));
+      require(
+          parameters.contains(symbol),
+          fmt::format("the scratch size of kernel {} names the unknown parameter '{}'", one.name, symbol));
   }
 
   void steps(const std::vector<Step>& list, const std::string& kind, bool once) const {
@@ -126,11 +132,11 @@ class Verifier {
     require(step.kernel < program_.kernels.size(), where + " names a kernel that does not exist");
     const Kernel& used = program_.kernels[step.kernel];
     require(step.parameters.size() == used.parameters.size(),
-            fmt::format("{} gives {} parameters to kernel {}, which has {}", where, step.parameters.size(), used.name,
-                        used.parameters.size()));
+            fmt::format("{} gives {} parameters to kernel {}, which has {}", where, step.parameters.size(),
+                        used.name, used.parameters.size()));
     require(used.writes.empty() || used.writes.size() == step.buffers.size(),
-            fmt::format("{} gives {} buffers to kernel {}, which has {}", where, step.buffers.size(), used.name,
-                        used.writes.size()));
+            fmt::format("{} gives {} buffers to kernel {}, which has {}", where, step.buffers.size(),
+                        used.name, used.writes.size()));
   }
 
   enum class Access { reads, writes, unknown };
@@ -147,7 +153,8 @@ class Verifier {
     const std::string what = where + " uses " + describe_buffer(program_, id);
     if (once) require(kind == BufferKind::constant || kind == BufferKind::once, what);
     if (access(step, argument) != Access::writes) return;
-    const bool writable = once ? kind == BufferKind::once : kind == BufferKind::arena || kind == BufferKind::output;
+    const bool writable =
+        once ? kind == BufferKind::once : kind == BufferKind::arena || kind == BufferKind::output;
     if (!writable) require(false, where + " writes to " + describe_buffer(program_, id));
   }
 

@@ -40,12 +40,14 @@ void evaluate_buffers(const Program& program, Binding& binding) {
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     const program::Buffer& buffer = program.buffers[id];
     const int64_t bytes = buffer.bytes.evaluate(binding.symbols);
-    if (bytes < 0) throw UserError(fmt::format("{} would need {} bytes", describe_buffer(program, id), bytes));
+    if (bytes < 0)
+      throw UserError(fmt::format("{} would need {} bytes", describe_buffer(program, id), bytes));
     binding.buffer_bytes.push_back(bytes);
     if (buffer.kind == BufferKind::dims) binding.dims_values[id] = evaluate(buffer.dims, binding.symbols);
     const bool wrong = (buffer.kind == BufferKind::input && bytes != binding.input_bytes[buffer.index]) ||
                        (buffer.kind == BufferKind::output && bytes != binding.output_bytes[buffer.index]);
-    if (wrong) throw InternalError(describe_buffer(program, id) + " has a size that differs from its tensor's");
+    if (wrong)
+      throw InternalError(describe_buffer(program, id) + " has a size that differs from its tensor's");
   }
 }
 
@@ -80,7 +82,8 @@ void place_arena(const Program& program, Binding& binding) {
   binding.arena_bytes = plan.bytes;
   binding.arena_lower_bound = plan.lower_bound;
   binding.arena_offsets.assign(program.buffers.size(), -1);
-  for (size_t item = 0; item < items.size(); ++item) binding.arena_offsets[buffer_of[item]] = plan.offsets[item];
+  for (size_t item = 0; item < items.size(); ++item)
+    binding.arena_offsets[buffer_of[item]] = plan.offsets[item];
 }
 
 }  // namespace
@@ -91,7 +94,8 @@ Binding bind_shapes(const Program& program, std::span<const std::vector<int64_t>
   check_guards(program, binding.symbols);
   binding.input_shapes.assign(input_shapes.begin(), input_shapes.end());
   for (size_t i = 0; i < input_shapes.size(); ++i)
-    binding.input_bytes.push_back(tensor_bytes(program.inputs[i].type, input_shapes[i], program.inputs[i].name));
+    binding.input_bytes.push_back(
+        tensor_bytes(program.inputs[i].type, input_shapes[i], program.inputs[i].name));
   for (const program::Output& output : program.outputs) {
     binding.output_shapes.push_back(evaluate(output.shape, binding.symbols));
     binding.output_bytes.push_back(tensor_bytes(output.type, binding.output_shapes.back(), output.name));

@@ -31,12 +31,14 @@ struct Binding {
   int64_t arena_bytes = 0;
   int64_t arena_lower_bound = 0;
   BoundSteps steps;
-  uint64_t serial = 0;                            // distinct within a process
-  const void* owner = nullptr;                    // the executable that it is for
+  uint64_t serial = 0;          // distinct within a process
+  const void* owner = nullptr;  // the executable that it is for
 };
 
-// The symbols' values from the shapes; UserError names the input, the dimension and both values on a conflict.
-SymbolValues solve_symbols(const program::Program& program, std::span<const std::vector<int64_t>> input_shapes);
+// The symbols' values from the shapes; UserError names the input, the dimension and both values on a
+// conflict.
+SymbolValues solve_symbols(const program::Program& program,
+                           std::span<const std::vector<int64_t>> input_shapes);
 // UserError with the guard's words when one does not hold.
 void check_guards(const program::Program& program, const SymbolValues& symbols);
 // Everything but the block counts and scratch, which need the kernels.

@@ -1,5 +1,5 @@
-// What the processor that runs us can do, asked of the processor itself (and of the operating system, which must
-// save the registers).
+// What the processor that runs us can do, asked of the processor itself (and of the operating system, which
+// must save the registers).
 #pragma once
 
 #include <string_view>

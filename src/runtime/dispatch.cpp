@@ -10,15 +10,16 @@
 namespace fusewise::runtime {
 namespace {
 
-// Pieces per worker: enough that a late or slow worker costs little, few enough that taking them costs nothing.
+// Pieces per worker: enough that a late or slow worker costs little, few enough that taking them costs
+// nothing.
 constexpr int64_t pieces_per_worker = 8;
 constexpr int64_t copy_piece = 256 * 1024;
 constexpr int64_t cache_line = 64;
 
 }  // namespace
 
-BoundSteps bind_steps(const program::Program& program, std::span<const program::Step> steps, const Kernels& kernels,
-                      const SymbolValues& symbols) {
+BoundSteps bind_steps(const program::Program& program, std::span<const program::Step> steps,
+                      const Kernels& kernels, const SymbolValues& symbols) {
   BoundSteps bound;
   for (const program::Step& step : steps) {
     bound.parameters_of.push_back(static_cast<uint32_t>(bound.parameters.size()));
@@ -54,8 +55,8 @@ Slots slots_of(std::span<const program::Step> steps) {
   return slots;
 }
 
-void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t* parameters, const int64_t* blocks,
-                Scratch scratch, ThreadPool& pool) {
+void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t* parameters,
+                const int64_t* blocks, Scratch scratch, ThreadPool& pool) {
   char* base = reinterpret_cast<char*>(scratch.data);
   const int64_t workers = pool.size();
   for (const LoadedKernel::Phase& phase : kernel.phases) {
@@ -79,13 +80,11 @@ void run_copy(void* const* buffers, int64_t bytes, ThreadPool& pool) {
   const char* from = static_cast<const char*>(buffers[0]);
   char* to = static_cast<char*>(buffers[1]);
   if (from == to || bytes == 0) return;
-  pool.parallel_for(
-      (bytes + copy_piece - 1) / copy_piece,
-      [&](int64_t begin, int64_t end, int) {
-        const int64_t first = begin * copy_piece;
-        const int64_t last = std::min(bytes, end * copy_piece);
-        std::memcpy(to + first, from + first, static_cast<size_t>(last - first));
-      });
+  pool.parallel_for((bytes + copy_piece - 1) / copy_piece, [&](int64_t begin, int64_t end, int) {
+    const int64_t first = begin * copy_piece;
+    const int64_t last = std::min(bytes, end * copy_piece);
+    std::memcpy(to + first, from + first, static_cast<size_t>(last - first));
+  });
 }
 
 }  // namespace fusewise::runtime

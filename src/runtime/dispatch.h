@@ -13,8 +13,8 @@
 namespace fusewise::runtime {
 
 // Evaluates the steps' parameters and asks the kernels for their block counts.
-BoundSteps bind_steps(const program::Program& program, std::span<const program::Step> steps, const Kernels& kernels,
-                      const SymbolValues& symbols);
+BoundSteps bind_steps(const program::Program& program, std::span<const program::Step> steps,
+                      const Kernels& kernels, const SymbolValues& symbols);
 
 // The pointers of a list of steps, flat: slots_of[i] is where those of step i start.
 struct Slots {
@@ -28,8 +28,8 @@ struct Scratch {
   int64_t stride = 0;         // from one worker's to the next
 };
 
-void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t* parameters, const int64_t* blocks,
-                Scratch scratch, ThreadPool& pool);
+void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t* parameters,
+                const int64_t* blocks, Scratch scratch, ThreadPool& pool);
 void run_copy(void* const* buffers, int64_t bytes, ThreadPool& pool);
 
 }  // namespace fusewise::runtime

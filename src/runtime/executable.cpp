@@ -39,8 +39,8 @@ program::Program verified(program::Program program) {
 bool overlap(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes) {
   const auto begin_a = reinterpret_cast<uintptr_t>(a);
   const auto begin_b = reinterpret_cast<uintptr_t>(b);
-  return begin_a < begin_b + static_cast<uintptr_t>(b_bytes) && begin_b < begin_a + static_cast<uintptr_t>(a_bytes) &&
-         a_bytes > 0 && b_bytes > 0;
+  return begin_a < begin_b + static_cast<uintptr_t>(b_bytes) &&
+         begin_b < begin_a + static_cast<uintptr_t>(a_bytes) && a_bytes > 0 && b_bytes > 0;
 }
 
 using Clock = std::chrono::steady_clock;
@@ -54,7 +54,8 @@ struct Executable::State {
         program(verified(std::move(given))),
         kernels(program, options.resolver),
         residents(program, kernels, *pool, {side_of(options.guard_pages), options.copy_once_results}),
-        plan(plan_workspaces(program, residents, pool->size(), options.poison, side_of(options.guard_pages))) {}
+        plan(plan_workspaces(program, residents, pool->size(), options.poison,
+                             side_of(options.guard_pages))) {}
 
   std::unique_ptr<Workspace> take_workspace(uint64_t serial);
   void give_back(std::unique_ptr<Workspace> workspace) noexcept;
@@ -79,7 +80,8 @@ struct Executable::State {
   uint64_t bindings_made = 0;
 
   std::mutex workspaces_mutex;
-  std::vector<std::unique_ptr<Workspace>> idle;  // with capacity for all, so that giving back allocates nothing
+  std::vector<std::unique_ptr<Workspace>>
+      idle;  // with capacity for all, so that giving back allocates nothing
   size_t workspaces_made = 0;
   std::atomic<int64_t> workspace_bytes{0};
 };
@@ -108,11 +110,13 @@ void Executable::State::give_back(std::unique_ptr<Workspace> workspace) noexcept
 
 Status Executable::State::check_arguments(const Binding& binding, std::span<const void* const> inputs,
                                           std::span<void* const> outputs) const {
-  const auto bad = [](std::string message) { return Status::error(StatusCode::bad_argument, std::move(message)); };
+  const auto bad = [](std::string message) {
+    return Status::error(StatusCode::bad_argument, std::move(message));
+  };
   if (binding.owner != this) return bad("the shapes were bound to another executable");
   if (inputs.size() != program.inputs.size() || outputs.size() != program.outputs.size())
-    return bad(fmt::format("the program has {} inputs and {} outputs; {} and {} are given", program.inputs.size(),
-                           program.outputs.size(), inputs.size(), outputs.size()));
+    return bad(fmt::format("the program has {} inputs and {} outputs; {} and {} are given",
+                           program.inputs.size(), program.outputs.size(), inputs.size(), outputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i] && binding.input_bytes[i] > 0)
       return bad(fmt::format("input '{}' is a null pointer", program.inputs[i].name));
@@ -128,15 +132,15 @@ Status Executable::State::check_overlaps(const Binding& binding, std::span<const
     const program::Output& output = program.outputs[i];
     for (size_t j = 0; j < i; ++j)
       if (overlap(outputs[i], binding.output_bytes[i], outputs[j], binding.output_bytes[j]))
-        return Status::error(StatusCode::bad_argument, fmt::format("outputs '{}' and '{}' overlap", output.name,
-                                                                   program.outputs[j].name));
+        return Status::error(StatusCode::bad_argument, fmt::format("outputs '{}' and '{}' overlap",
+                                                                   output.name, program.outputs[j].name));
     for (uint32_t j = 0; j < inputs.size(); ++j) {
       if (!overlap(outputs[i], binding.output_bytes[i], inputs[j], binding.input_bytes[j])) continue;
       const auto& allowed = output.may_alias_inputs;
       const bool declared = std::find(allowed.begin(), allowed.end(), j) != allowed.end();
       if (!declared || outputs[i] != inputs[j])
-        return Status::error(StatusCode::bad_argument, fmt::format("output '{}' overlaps input '{}'", output.name,
-                                                                   program.inputs[j].name));
+        return Status::error(StatusCode::bad_argument, fmt::format("output '{}' overlaps input '{}'",
+                                                                   output.name, program.inputs[j].name));
     }
   }
   return Status::success();
@@ -152,7 +156,8 @@ void Executable::State::run_step(size_t index, Workspace& workspace, const Bindi
              binding.steps.blocks.data() + binding.steps.phases_of[index], workspace.scratch(), *pool);
 }
 
-Status Executable::State::run_steps(Workspace& workspace, const Binding& binding, const RunOptions& run_options) {
+Status Executable::State::run_steps(Workspace& workspace, const Binding& binding,
+                                    const RunOptions& run_options) {
   const bool timed = !run_options.step_seconds.empty();
   Clock::time_point last = timed ? Clock::now() : Clock::time_point();
   for (size_t i = 0; i < program.run_steps.size(); ++i) {
@@ -200,7 +205,9 @@ const program::Program& Executable::program() const { return state_->program; }
 int Executable::threads() const { return state_->pool->size(); }
 int64_t Executable::resident_bytes() const { return state_->residents.bytes(); }
 double Executable::once_seconds() const { return state_->residents.once_seconds(); }
-int64_t Executable::workspace_bytes() const { return state_->workspace_bytes.load(std::memory_order_relaxed); }
+int64_t Executable::workspace_bytes() const {
+  return state_->workspace_bytes.load(std::memory_order_relaxed);
+}
 
 std::shared_ptr<const Binding> Executable::bind(std::span<const std::vector<int64_t>> input_shapes) const {
   State& state = *state_;
@@ -224,8 +231,8 @@ std::shared_ptr<const Binding> Executable::bind(std::span<const std::vector<int6
   return binding;
 }
 
-Status Executable::run(const Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
-                       const RunOptions& options) const noexcept {
+Status Executable::run(const Binding& binding, std::span<const void* const> inputs,
+                       std::span<void* const> outputs, const RunOptions& options) const noexcept {
   try {
     return state_->run(binding, inputs, outputs, options);
   } catch (const std::bad_alloc&) {

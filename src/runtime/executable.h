@@ -1,6 +1,6 @@
-// A loaded program. Shapes are bound first (sizes, places in the arena, parameters, block counts: a Binding), then
-// runs on caller-owned buffers follow, from any number of threads at once; each run that is under way has a
-// workspace of its own. Once a shape has run, running it again allocates nothing.
+// A loaded program. Shapes are bound first (sizes, places in the arena, parameters, block counts: a Binding),
+// then runs on caller-owned buffers follow, from any number of threads at once; each run that is under way
+// has a workspace of its own. Once a shape has run, running it again allocates nothing.
 #pragma once
 
 #include <atomic>
@@ -22,19 +22,19 @@ namespace fusewise::runtime {
 // Gives the address of a kernel symbol, or null; in place of a shared object.
 using Resolver = std::function<void*(const std::string& symbol)>;
 
-// Puts each buffer of a run at a page that may not be touched, behind or before it (a debugging aid, slow). Bytes
-// between the end of a buffer and the next page are checked after each run.
+// Puts each buffer of a run at a page that may not be touched, behind or before it (a debugging aid, slow).
+// Bytes between the end of a buffer and the next page are checked after each run.
 enum class GuardPages : uint8_t { off, after, before };
 
 struct ExecutableOptions {
   int threads = 0;                   // including the caller; 0: as many as this process may use
   std::shared_ptr<ThreadPool> pool;  // shared with other executables; null: one of our own, of `threads`
   size_t kept_bindings = 8;
-  // Once results that came with a file are copied into memory of our own, in huge pages where there are any: takes a
-  // moment and the memory, and misses the address cache less.
+  // Once results that came with a file are copied into memory of our own, in huge pages where there are any:
+  // takes a moment and the memory, and misses the address cache less.
   bool copy_once_results = false;
-  Resolver resolver;                 // tests: where kernels are, instead of the program's library
-  bool poison = false;               // fill what a run has not written yet with 0xFF bytes (NaN), step by step
+  Resolver resolver;    // tests: where kernels are, instead of the program's library
+  bool poison = false;  // fill what a run has not written yet with 0xFF bytes (NaN), step by step
   GuardPages guard_pages = GuardPages::off;
 };
 
@@ -66,9 +66,9 @@ class Executable {
   // The program with its once results, to be saved.
   program::Program with_once_results() const;
 
-  int64_t resident_bytes() const;    // constants and once results that runs read
-  double once_seconds() const;       // time of the once steps
-  int64_t workspace_bytes() const;   // of all workspaces made so far
+  int64_t resident_bytes() const;   // constants and once results that runs read
+  double once_seconds() const;      // time of the once steps
+  int64_t workspace_bytes() const;  // of all workspaces made so far
 
  private:
   struct State;

@@ -9,7 +9,10 @@ namespace fusewise::runtime {
 
 class GuardedMemory {
  public:
-  enum class Side : uint8_t { before, after };  // where the forbidden page is as near as the alignment of 64 allows
+  enum class Side : uint8_t {
+    before,
+    after
+  };  // where the forbidden page is as near as the alignment of 64 allows
 
   GuardedMemory(size_t bytes, Side side);
   ~GuardedMemory();

@@ -60,7 +60,8 @@ class LibraryFile {
 
  private:
   [[noreturn]] static void fail(const char* action, int error) {
-    throw UserError(fmt::format("cannot {} a file for the kernels: {}", action, std::generic_category().message(error)));
+    throw UserError(
+        fmt::format("cannot {} a file for the kernels: {}", action, std::generic_category().message(error)));
   }
 
   int descriptor_ = -1;
@@ -98,8 +99,9 @@ Kernels::Kernels(const program::Program& program, const std::function<void*(cons
 void check_cpu(const program::Program& program) {
   for (const std::string& feature : program.cpu_features)
     if (!cpu_has(feature))
-      throw UserError(fmt::format("the program was compiled for a processor with {}, which this one lacks", feature),
-                      {{}, {}, {}, "compile the model on this machine"});
+      throw UserError(
+          fmt::format("the program was compiled for a processor with {}, which this one lacks", feature),
+          {{}, {}, {}, "compile the model on this machine"});
 }
 
 }  // namespace fusewise::runtime

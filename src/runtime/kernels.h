@@ -11,8 +11,8 @@
 
 namespace fusewise::runtime {
 
-using PhaseFunction = void (*)(void* const* buffers, const int64_t* parameters, char* scratch, int64_t block_begin,
-                               int64_t block_end);
+using PhaseFunction = void (*)(void* const* buffers, const int64_t* parameters, char* scratch,
+                               int64_t block_begin, int64_t block_end);
 using BlocksFunction = int64_t (*)(const int64_t* parameters);
 
 struct LoadedKernel {
@@ -25,8 +25,8 @@ struct LoadedKernel {
 
 class Kernels {
  public:
-  // With a resolver the program's library stays closed. Throws UserError when it cannot be loaded, InternalError
-  // when a symbol is missing.
+  // With a resolver the program's library stays closed. Throws UserError when it cannot be loaded,
+  // InternalError when a symbol is missing.
   Kernels(const program::Program& program, const std::function<void*(const std::string&)>& resolver);
 
   const LoadedKernel& operator[](uint32_t kernel) const { return kernels_[kernel]; }

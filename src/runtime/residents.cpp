@@ -23,10 +23,12 @@ Residents::Residents(Program& program, const Kernels& kernels, ThreadPool& pool,
     if (complete && !needed[i]) continue;
     if (buffer.kind == BufferKind::constant) {
       const program::Constant& constant = program.constants[buffer.index];
-      check(constant.bytes.span.size() == constant.size, "the bytes of constant '" + constant.name + "' are not here");
+      check(constant.bytes.span.size() == constant.size,
+            "the bytes of constant '" + constant.name + "' are not here");
       place(buffer, places_[i], constant.bytes);
     }
-    if (buffer.kind == BufferKind::once) place(buffer, places_[i], complete ? buffer.content : program::Bytes());
+    if (buffer.kind == BufferKind::once)
+      place(buffer, places_[i], complete ? buffer.content : program::Bytes());
   }
   if (!complete) run_once_steps(program, kernels, pool);
   release_unneeded(program, needed);
@@ -36,7 +38,8 @@ Residents::Residents(Program& program, const Kernels& kernels, ThreadPool& pool,
 void Residents::place(const program::Buffer& buffer, Place& place, const program::Bytes& content) {
   const bool has_content = !content.span.empty();
   if (options_.guard) {
-    place.guarded = std::make_shared<GuardedMemory>(static_cast<size_t>(buffer.bytes.value()), *options_.guard);
+    place.guarded =
+        std::make_shared<GuardedMemory>(static_cast<size_t>(buffer.bytes.value()), *options_.guard);
     place.owner = place.guarded;
     place.pointer = place.guarded->data();
     if (has_content)
@@ -104,7 +107,8 @@ void Residents::release_unneeded(Program& program, const std::vector<uint8_t>& n
       continue;
     }
     if (buffer.kind == BufferKind::constant) constant_needed[buffer.index] = 1;
-    if (buffer.kind == BufferKind::constant || buffer.kind == BufferKind::once) bytes_ += buffer.bytes.value();
+    if (buffer.kind == BufferKind::constant || buffer.kind == BufferKind::once)
+      bytes_ += buffer.bytes.value();
   }
   for (size_t i = 0; i < program.constants.size(); ++i)
     if (!constant_needed[i]) program.constants[i].bytes = {};

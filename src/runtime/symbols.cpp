@@ -33,8 +33,8 @@ class Solver {
     for (const auto& [name, found] : found_) values.emplace(name, found.value);
     for (const std::string& symbol : program_.symbols)
       if (!values.contains(symbol))
-        throw UnsupportedError(
-            fmt::format("not supported yet: the symbol '{}' does not follow from the shapes of the inputs", symbol));
+        throw UnsupportedError(fmt::format(
+            "not supported yet: the symbol '{}' does not follow from the shapes of the inputs", symbol));
     for (size_t i = 0; i < shapes.size(); ++i)
       for (size_t axis = 0; axis < shapes[i].size(); ++axis) compare(i, axis, shapes[i][axis], values);
     return values;
@@ -50,8 +50,9 @@ class Solver {
     for (size_t i = 0; i < shapes.size(); ++i) {
       const program::Input& input = program_.inputs[i];
       if (shapes[i].size() != input.shape.size())
-        throw UserError(fmt::format("input '{}' needs {} dimensions, {}, and the one given has {}", input.name,
-                                    input.shape.size(), to_string(input.shape), shapes[i].size()));
+        throw UserError(fmt::format("input '{}' needs {} dimensions, {}, and the one given has {}",
+                                    input.name, input.shape.size(), to_string(input.shape),
+                                    shapes[i].size()));
       for (size_t axis = 0; axis < shapes[i].size(); ++axis)
         if (shapes[i][axis] < 0)
           throw UserError(fmt::format("{} is negative: {}", place(input, axis), shapes[i][axis]));
@@ -64,8 +65,8 @@ class Solver {
     const std::string where = place(program_.inputs[input], axis);
     const auto [entry, is_new] = found_.emplace(*symbol, Found{value, where});
     if (!is_new && entry->second.value != value)
-      throw UserError(fmt::format("{} is {}, but {} is {}, and both are '{}'", where, value, entry->second.where,
-                                  entry->second.value, *symbol));
+      throw UserError(fmt::format("{} is {}, but {} is {}, and both are '{}'", where, value,
+                                  entry->second.where, entry->second.value, *symbol));
   }
 
   // One dimension with a single unknown symbol that occurs linearly: `coefficient * symbol + constant`.
@@ -78,8 +79,8 @@ class Solver {
         if (atom.kind != Dim::Atom::Kind::symbol) continue;
         const int64_t coefficient = rest.terms()[0].coefficient;
         int64_t scaled = 0;
-        if (__builtin_sub_overflow(shapes[i][axis], rest.constant_part(), &scaled) || scaled % coefficient != 0 ||
-            scaled / coefficient < 0)
+        if (__builtin_sub_overflow(shapes[i][axis], rest.constant_part(), &scaled) ||
+            scaled % coefficient != 0 || scaled / coefficient < 0)
           throw UserError(fmt::format("{} is {}, which {} cannot be", place(program_.inputs[i], axis),
                                       shapes[i][axis], dim(i, axis).to_string()));
         found_.emplace(atom.name, Found{scaled / coefficient, place(program_.inputs[i], axis)});
@@ -100,8 +101,8 @@ class Solver {
     const int64_t wanted = expected.evaluate(values);
     if (wanted == value) return;
     const std::string reason = expected.is_constant() ? "" : fmt::format(" ({})", expected.to_string());
-    throw UserError(fmt::format("{} must be {}{}, and the one given has {}", place(program_.inputs[input], axis),
-                                wanted, reason, value));
+    throw UserError(fmt::format("{} must be {}{}, and the one given has {}",
+                                place(program_.inputs[input], axis), wanted, reason, value));
   }
 
   const program::Program& program_;
@@ -110,18 +111,24 @@ class Solver {
 
 bool holds(int64_t left, program::Guard::Relation relation, int64_t right) {
   switch (relation) {
-    case program::Guard::Relation::equal: return left == right;
-    case program::Guard::Relation::not_equal: return left != right;
-    case program::Guard::Relation::at_least: return left >= right;
-    case program::Guard::Relation::at_most: return left <= right;
-    case program::Guard::Relation::multiple_of: return right == 0 ? left == 0 : right == -1 || left % right == 0;
+    case program::Guard::Relation::equal:
+      return left == right;
+    case program::Guard::Relation::not_equal:
+      return left != right;
+    case program::Guard::Relation::at_least:
+      return left >= right;
+    case program::Guard::Relation::at_most:
+      return left <= right;
+    case program::Guard::Relation::multiple_of:
+      return right == 0 ? left == 0 : right == -1 || left % right == 0;
   }
   return false;
 }
 
 }  // namespace
 
-SymbolValues solve_symbols(const program::Program& program, std::span<const std::vector<int64_t>> input_shapes) {
+SymbolValues solve_symbols(const program::Program& program,
+                           std::span<const std::vector<int64_t>> input_shapes) {
   return Solver(program).run(input_shapes);
 }
 

@@ -23,8 +23,8 @@ bool lives_in_run(BufferKind kind) { return kind == BufferKind::arena || kind ==
 
 }  // namespace
 
-WorkspacePlan plan_workspaces(const program::Program& program, const Residents& residents, int workers, bool poison,
-                              std::optional<GuardedMemory::Side> guard) {
+WorkspacePlan plan_workspaces(const program::Program& program, const Residents& residents, int workers,
+                              bool poison, std::optional<GuardedMemory::Side> guard) {
   WorkspacePlan plan{program, residents, slots_of(program.run_steps), {}, {}, workers, poison, guard};
   for (uint32_t slot = 0; slot < plan.slots.buffers.size(); ++slot) {
     const program::Buffer& buffer = program.buffers[plan.slots.buffers[slot]];
@@ -35,7 +35,8 @@ WorkspacePlan plan_workspaces(const program::Program& program, const Residents& 
   for (const program::Step& step : program.run_steps) {
     std::vector<BufferId>& starting = plan.starting.emplace_back();
     for (const BufferId id : step.buffers)
-      if (!std::exchange(seen[id], uint8_t{1}) && lives_in_run(program.buffers[id].kind)) starting.push_back(id);
+      if (!std::exchange(seen[id], uint8_t{1}) && lives_in_run(program.buffers[id].kind))
+        starting.push_back(id);
   }
   return plan;
 }
@@ -53,7 +54,8 @@ void Workspace::prepare(const Binding& binding) {
     }
     scratch_stride_ = binding.steps.scratch_bytes;
     size_t scratch = 0;
-    if (__builtin_mul_overflow(static_cast<size_t>(scratch_stride_), static_cast<size_t>(plan_.workers), &scratch))
+    if (__builtin_mul_overflow(static_cast<size_t>(scratch_stride_), static_cast<size_t>(plan_.workers),
+                               &scratch))
       throw std::bad_alloc();
     if (scratch_.size() < scratch) {
       scratch_ = AlignedBuffer();
@@ -70,7 +72,8 @@ void Workspace::prepare(const Binding& binding) {
 
 std::byte* Workspace::place_of(BufferId id, const Binding& binding) {
   const program::Buffer& buffer = plan_.program.buffers[id];
-  if (buffer.kind == BufferKind::constant || buffer.kind == BufferKind::once) return plan_.residents.pointer(id);
+  if (buffer.kind == BufferKind::constant || buffer.kind == BufferKind::once)
+    return plan_.residents.pointer(id);
   if (plan_.guard) return guarded_[id]->data();
   if (buffer.kind == BufferKind::arena && !arena_.empty()) return arena_.data() + binding.arena_offsets[id];
   // The kernels only read them, which verify() has looked at.
@@ -85,7 +88,8 @@ void Workspace::prepare_guarded(const Binding& binding) {
   for (BufferId id = 0; id < guarded_.size(); ++id) {
     const BufferKind kind = plan_.program.buffers[id].kind;
     if (kind == BufferKind::constant || kind == BufferKind::once) continue;
-    guarded_[id] = std::make_unique<GuardedMemory>(static_cast<size_t>(binding.buffer_bytes[id]), *plan_.guard);
+    guarded_[id] =
+        std::make_unique<GuardedMemory>(static_cast<size_t>(binding.buffer_bytes[id]), *plan_.guard);
     if (kind != BufferKind::dims || binding.dims_values[id].empty()) continue;
     std::memcpy(guarded_[id]->data(), binding.dims_values[id].data(), guarded_[id]->size());
     guarded_[id]->protect(true);
@@ -96,7 +100,8 @@ void Workspace::prepare_guarded(const Binding& binding) {
   scratch_data_ = guarded_scratch_->data();
 }
 
-void Workspace::begin(const Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs) {
+void Workspace::begin(const Binding& binding, std::span<const void* const> inputs,
+                      std::span<void* const> outputs) {
   if (plan_.guard) {
     for (BufferId id = 0; id < guarded_.size(); ++id) {
       const program::Buffer& buffer = plan_.program.buffers[id];

@@ -1,4 +1,5 @@
-// The memory of one run that is under way: arena, scratch of every worker, and the pointers that the steps take.
+// The memory of one run that is under way: arena, scratch of every worker, and the pointers that the steps
+// take.
 #pragma once
 
 #include <atomic>
@@ -29,13 +30,14 @@ struct WorkspacePlan {
     bool is_output;
   };
   std::vector<CallerSlot> caller_slots;
-  std::vector<std::vector<program::BufferId>> starting;  // by step: arena and output buffers that it is first to name
+  std::vector<std::vector<program::BufferId>>
+      starting;  // by step: arena and output buffers that it is first to name
   int workers = 1;
   bool poison = false;
   std::optional<GuardedMemory::Side> guard;
 };
-WorkspacePlan plan_workspaces(const program::Program& program, const Residents& residents, int workers, bool poison,
-                              std::optional<GuardedMemory::Side> guard);
+WorkspacePlan plan_workspaces(const program::Program& program, const Residents& residents, int workers,
+                              bool poison, std::optional<GuardedMemory::Side> guard);
 
 class Workspace {
  public:
@@ -63,8 +65,8 @@ class Workspace {
   AlignedBuffer scratch_;
   std::byte* scratch_data_ = nullptr;
   int64_t scratch_stride_ = 0;
-  std::vector<void*> pointers_;  // by slot
-  uint64_t serial_ = 0;          // of the binding that the pointers are for
+  std::vector<void*> pointers_;                          // by slot
+  uint64_t serial_ = 0;                                  // of the binding that the pointers are for
   std::vector<std::unique_ptr<GuardedMemory>> guarded_;  // by buffer
   std::unique_ptr<GuardedMemory> guarded_scratch_;
 };

@@ -53,7 +53,8 @@ std::vector<ArenaItem> random_items(std::mt19937& random, int count, int steps, 
     ArenaItem item;
     item.bytes = random() % 8 == 0 ? 0 : static_cast<int64_t>(random() % 2000);
     item.first_step = static_cast<int>(random() % static_cast<unsigned>(steps));
-    item.last_step = std::min(steps - 1, item.first_step + static_cast<int>(random() % static_cast<unsigned>(longest)));
+    item.last_step =
+        std::min(steps - 1, item.first_step + static_cast<int>(random() % static_cast<unsigned>(longest)));
     items.push_back(item);
   }
   for (size_t i = 0; i < items.size(); ++i)
@@ -67,7 +68,8 @@ TEST(Arena, LiveItemsNeverOverlap) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     const int steps = 1 + static_cast<int>(random() % 40);
-    const auto items = random_items(random, static_cast<int>(random() % 60), steps, 1 + static_cast<int>(random() % 12));
+    const auto items =
+        random_items(random, static_cast<int>(random() % 60), steps, 1 + static_cast<int>(random() % 12));
     const ArenaPlan plan = plan_arena(items);
     expect_valid(items, plan.offsets, plan.bytes);
     EXPECT_LE(plan.lower_bound, plan.bytes);
@@ -102,7 +104,8 @@ TEST(Arena, ChainReusesTwoPlaces) {
 
 TEST(Arena, InPlaceChainNeedsOnePlace) {
   std::vector<ArenaItem> items;
-  for (int i = 0; i < 100; ++i) items.push_back({1000, i, i + 1, i ? std::vector<int>{i - 1} : std::vector<int>{}});
+  for (int i = 0; i < 100; ++i)
+    items.push_back({1000, i, i + 1, i ? std::vector<int>{i - 1} : std::vector<int>{}});
   const ArenaPlan plan = plan_arena(items);
   EXPECT_EQ(plan.bytes, 1024);
   EXPECT_EQ(plan.lower_bound, 1024);
@@ -145,7 +148,8 @@ TEST(Arena, BadItemsAreErrors) {
   EXPECT_THROW(plan_arena(std::vector<ArenaItem>{{1, 1, 0, {}}}), InternalError);
   EXPECT_THROW(plan_arena(std::vector<ArenaItem>{{1, 0, 0, {7}}}), InternalError);
   EXPECT_THROW(plan_arena(std::vector<ArenaItem>{{INT64_MAX, 0, 0, {}}}), UserError);
-  EXPECT_THROW(plan_arena(std::vector<ArenaItem>{{INT64_MAX - 100, 0, 0, {}}, {INT64_MAX - 100, 0, 0, {}}}), UserError);
+  EXPECT_THROW(plan_arena(std::vector<ArenaItem>{{INT64_MAX - 100, 0, 0, {}}, {INT64_MAX - 100, 0, 0, {}}}),
+               UserError);
 }
 
 TEST(Arena, SameItemsGiveTheSamePlan) {
@@ -159,8 +163,10 @@ TEST(Arena, TwentyThousandItemsAreFast) {
   for (const int longest : {4, 20'000}) {
     std::vector<ArenaItem> items;
     for (int i = 0; i < 20'000; ++i)
-      items.push_back({static_cast<int64_t>(random() % 100'000), i,
-                       std::min(19'999, i + 1 + static_cast<int>(random() % static_cast<unsigned>(longest))), {}});
+      items.push_back({static_cast<int64_t>(random() % 100'000),
+                       i,
+                       std::min(19'999, i + 1 + static_cast<int>(random() % static_cast<unsigned>(longest))),
+                       {}});
     const auto start = std::chrono::steady_clock::now();
     const ArenaPlan plan = plan_arena(items);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -128,7 +128,8 @@ TEST_F(ConstantsInFiles, AreMapped) {
 }
 
 TEST_F(ConstantsInFiles, MayBeTouchedButNotChanged) {
-  write(bytes_of_values<float>({8, 1, 2, 3, 4}).span, "weights");  // another inode and time; other bytes differ
+  write(bytes_of_values<float>({8, 1, 2, 3, 4}).span,
+        "weights");  // another inode and time; other bytes differ
   EXPECT_EQ(refusal(folder / "p"), "loaded");
   write(bytes_of_values<float>({9, 1, 2, 3, 5}).span, "weights");
   EXPECT_THAT(refusal(folder / "p"), testing::HasSubstr("constant 'w'"));
@@ -187,7 +188,8 @@ TEST_F(ProgramFile, EveryLengthIsNoticed) {
 }
 
 TEST_F(ProgramFile, OtherFilesAndVersionsAreRefused) {
-  EXPECT_THAT(refusal(write(bytes_of_values<char>({'h', 'i'}).span)), testing::HasSubstr("no Fusewise program"));
+  EXPECT_THAT(refusal(write(bytes_of_values<char>({'h', 'i'}).span)),
+              testing::HasSubstr("no Fusewise program"));
   EXPECT_THAT(refusal(folder / "nothing"), testing::HasSubstr("cannot read"));
   save(sample_program(), folder / "p");
   std::vector<std::byte> file = read(folder / "p");
@@ -221,7 +223,8 @@ TEST_F(ProgramFile, HostileTablesDoNoHarm) {
   for (int round = 0; round < 2000; ++round) {
     std::vector<std::byte> bad = good;
     for (size_t changes = 1 + random() % 4; changes > 0; --changes)
-      bad[sizeof(Header) + random() % (header.front_bytes - sizeof(Header))] = static_cast<std::byte>(random());
+      bad[sizeof(Header) + random() % (header.front_bytes - sizeof(Header))] =
+          static_cast<std::byte>(random());
     attempt(bad);
   }
   EXPECT_GT(refused, 1000);

@@ -23,7 +23,8 @@ inline Buffer make_buffer(BufferKind kind, uint32_t index, Dim bytes, std::strin
   return buffer;
 }
 
-inline Step make_step(uint32_t kernel, std::vector<BufferId> buffers, std::vector<Dim> parameters, std::string label) {
+inline Step make_step(uint32_t kernel, std::vector<BufferId> buffers, std::vector<Dim> parameters,
+                      std::string label) {
   Step step;
   step.kernel = kernel;
   step.buffers = std::move(buffers);
@@ -32,8 +33,8 @@ inline Step make_step(uint32_t kernel, std::vector<BufferId> buffers, std::vecto
   return step;
 }
 
-// y = (x + packed weights) and the shape of x; packed is made once from w. Buffers: 0 x, 1 w, 2 packed, 3 sum,
-// 4 dims, 5 y, 6 shape.
+// y = (x + packed weights) and the shape of x; packed is made once from w. Buffers: 0 x, 1 w, 2 packed, 3
+// sum, 4 dims, 5 y, 6 shape.
 inline Program sample_program() {
   Program program;
   program.name = "sample";
@@ -55,10 +56,12 @@ inline Program sample_program() {
   weights.bytes = bytes_of_values<float>({1, 2, 3, 4});
   weights.size = 16;
   program.constants = {weights};
-  program.kernels = {{"pack", 1, {}, 0, {0, 1}}, {"add", 1, {"p0", "p1"}, 64 * Dim::symbol("p0"), {0, 0, 1}},
+  program.kernels = {{"pack", 1, {}, 0, {0, 1}},
+                     {"add", 1, {"p0", "p1"}, 64 * Dim::symbol("p0"), {0, 0, 1}},
                      {"relu", 2, {"p0"}, 0, {0, 1}}};
   program.once_steps = {make_step(0, {1, 2}, {}, "pack w")};
-  program.run_steps = {make_step(1, {0, 2, 3}, {batch, 4}, "Add_1"), make_step(2, {3, 5}, {4 * batch}, "Relu_2")};
+  program.run_steps = {make_step(1, {0, 2, 3}, {batch, 4}, "Add_1"),
+                       make_step(2, {3, 5}, {4 * batch}, "Relu_2")};
   Step copy = make_step(none, {4, 6}, {}, "Shape_3");
   copy.kind = StepKind::copy;
   program.run_steps.push_back(copy);

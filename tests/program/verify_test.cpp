@@ -27,12 +27,14 @@ TEST(VerifyProgram, SampleIsValid) {
 
 TEST(VerifyProgram, NamesWhatIsWrong) {
   using testing::HasSubstr;
-  EXPECT_THAT(refusal([](Program& p) { p.outputs[0].buffer = 3; }), HasSubstr("output 'y' has no buffer of its own"));
+  EXPECT_THAT(refusal([](Program& p) { p.outputs[0].buffer = 3; }),
+              HasSubstr("output 'y' has no buffer of its own"));
   EXPECT_THAT(refusal([](Program& p) { p.outputs[0].buffer = 99; }), HasSubstr("output 'y'"));
   EXPECT_THAT(refusal([](Program& p) { p.outputs[0].may_alias_inputs = {1}; }), HasSubstr("may alias"));
   EXPECT_THAT(refusal([](Program& p) { p.buffers[0].index = 4; }), HasSubstr("index that does not exist"));
   EXPECT_THAT(refusal([](Program& p) { p.buffers[1].bytes = 20; }), HasSubstr("differs from its constant's"));
-  EXPECT_THAT(refusal([](Program& p) { p.buffers[2].bytes = Dim::symbol("batch"); }), HasSubstr("constant size"));
+  EXPECT_THAT(refusal([](Program& p) { p.buffers[2].bytes = Dim::symbol("batch"); }),
+              HasSubstr("constant size"));
   EXPECT_THAT(refusal([](Program& p) { p.buffers[3].bytes = Dim::symbol("nobody"); }), HasSubstr("'nobody'"));
   EXPECT_THAT(refusal([](Program& p) { p.buffers[3].bytes = -4; }), HasSubstr("negative size"));
   EXPECT_THAT(refusal([](Program& p) { p.buffers[3].may_overwrite = {3}; }), HasSubstr("may overwrite"));
@@ -40,10 +42,13 @@ TEST(VerifyProgram, NamesWhatIsWrong) {
   EXPECT_THAT(refusal([](Program& p) { p.symbols.push_back("batch"); }), HasSubstr("twice"));
   EXPECT_THAT(refusal([](Program& p) { p.kernels[1].scratch_bytes = Dim::symbol("p7"); }), HasSubstr("'p7'"));
   EXPECT_THAT(refusal([](Program& p) { p.kernels[0].phases = 0; }), HasSubstr("phases"));
-  EXPECT_THAT(refusal([](Program& p) { p.run_steps[0].kernel = 3; }), HasSubstr("kernel that does not exist"));
-  EXPECT_THAT(refusal([](Program& p) { p.run_steps[0].buffers[0] = 7; }), HasSubstr("buffer that does not exist"));
+  EXPECT_THAT(refusal([](Program& p) { p.run_steps[0].kernel = 3; }),
+              HasSubstr("kernel that does not exist"));
+  EXPECT_THAT(refusal([](Program& p) { p.run_steps[0].buffers[0] = 7; }),
+              HasSubstr("buffer that does not exist"));
   EXPECT_THAT(refusal([](Program& p) { p.run_steps[0].buffers.pop_back(); }), HasSubstr("gives 2 buffers"));
-  EXPECT_THAT(refusal([](Program& p) { p.run_steps[0].parameters.pop_back(); }), HasSubstr("gives 1 parameters"));
+  EXPECT_THAT(refusal([](Program& p) { p.run_steps[0].parameters.pop_back(); }),
+              HasSubstr("gives 1 parameters"));
   EXPECT_THAT(refusal([](Program& p) { p.run_steps[2].buffers.push_back(0); }), HasSubstr("no valid copy"));
   EXPECT_THAT(refusal([](Program& p) { p.guards[0].left = Dim::symbol("time"); }), HasSubstr("'time'"));
 }
@@ -53,15 +58,18 @@ TEST(VerifyProgram, KeepsReadOnlyBuffersReadOnly) {
   for (const BufferId target : {0u, 1u, 2u, 4u})
     EXPECT_THAT(refusal([&](Program& p) { p.run_steps[1].buffers[1] = target; }), HasSubstr("writes to"));
   EXPECT_THAT(refusal([](Program& p) { p.run_steps[2].buffers[1] = 0; }), HasSubstr("writes to"));
-  EXPECT_THAT(refusal([](Program& p) { p.once_steps[0].buffers[1] = 3; }), HasSubstr("uses arena buffer 3 'sum'"));
-  EXPECT_THAT(refusal([](Program& p) { p.once_steps[0].buffers[1] = 1; }), HasSubstr("writes to constant buffer"));
+  EXPECT_THAT(refusal([](Program& p) { p.once_steps[0].buffers[1] = 3; }),
+              HasSubstr("uses arena buffer 3 'sum'"));
+  EXPECT_THAT(refusal([](Program& p) { p.once_steps[0].buffers[1] = 1; }),
+              HasSubstr("writes to constant buffer"));
 }
 
 TEST(VerifyProgram, EverythingReadIsWrittenBefore) {
   using testing::HasSubstr;
   EXPECT_THAT(refusal([](Program& p) { std::swap(p.run_steps[0], p.run_steps[1]); }),
               HasSubstr("reads arena buffer 3 'sum' before anything has written it"));
-  EXPECT_THAT(refusal([](Program& p) { p.run_steps.pop_back(); }), HasSubstr("no step writes output 'shape'"));
+  EXPECT_THAT(refusal([](Program& p) { p.run_steps.pop_back(); }),
+              HasSubstr("no step writes output 'shape'"));
   // A kernel of which nothing is known may be the one that writes.
   EXPECT_EQ(refusal([](Program& p) { p.kernels[1].writes.clear(); }), "valid");
 }

@@ -43,7 +43,8 @@ TEST(Binding, ConflictsNameInputDimensionAndValues) {
   const Program program = with_inputs({{batch, seq}, {seq, 3}}, {"batch", "seq"});
   EXPECT_EQ(refusal(program, {{2, 7}, {8, 3}}),
             "dimension 0 of input 'b' is 8, but dimension 1 of input 'a' is 7, and both are 'seq'");
-  EXPECT_EQ(refusal(program, {{2, 7}, {7, 4}}), "dimension 1 of input 'b' must be 3, and the one given has 4");
+  EXPECT_EQ(refusal(program, {{2, 7}, {7, 4}}),
+            "dimension 1 of input 'b' must be 3, and the one given has 4");
   EXPECT_THAT(refusal(program, {{2, 7}, {7}}), HasSubstr("input 'b' needs 2 dimensions, [seq, 3]"));
   EXPECT_THAT(refusal(program, {{2, 7}}), HasSubstr("2 inputs, and 1 are given"));
   EXPECT_THAT(refusal(program, {{-1, 7}, {7, 3}}), HasSubstr("dimension 0 of input 'a' is negative: -1"));

@@ -52,18 +52,25 @@ TEST(Debugging, RightKernelsPassInEveryMode) {
 
 TEST(Debugging, PoisonShowsWhatIsNotWritten) {
   KernelTable table = sample_kernels();
-  table.add("add_p0", [](void* const*, const int64_t*, char*, int64_t, int64_t) {}, first_parameter);
-  table.add("relu_p0", [](void* const* buffers, const int64_t*, char*, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      static_cast<float*>(buffers[1])[i] = static_cast<const float*>(buffers[0])[i];
-  }, first_parameter);
+  table.add(
+      "add_p0", [](void* const*, const int64_t*, char*, int64_t, int64_t) {}, first_parameter);
+  table.add(
+      "relu_p0",
+      [](void* const* buffers, const int64_t*, char*, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          static_cast<float*>(buffers[1])[i] = static_cast<const float*>(buffers[0])[i];
+      },
+      first_parameter);
   for (const GuardPages pages : {GuardPages::off, GuardPages::after})
     EXPECT_TRUE(std::isnan(run(table, true, pages).y[3]));
   // Scratch is poisoned too.
-  table.add("add_p0", [](void* const* buffers, const int64_t*, char* scratch, int64_t begin, int64_t end) {
-    for (int64_t i = 4 * begin; i < 4 * end; ++i)
-      static_cast<float*>(buffers[2])[i] = reinterpret_cast<const float*>(scratch)[0];
-  }, first_parameter);
+  table.add(
+      "add_p0",
+      [](void* const* buffers, const int64_t*, char* scratch, int64_t begin, int64_t end) {
+        for (int64_t i = 4 * begin; i < 4 * end; ++i)
+          static_cast<float*>(buffers[2])[i] = reinterpret_cast<const float*>(scratch)[0];
+      },
+      first_parameter);
   EXPECT_TRUE(std::isnan(run(table, true, GuardPages::off).y[3]));
 }
 
@@ -99,9 +106,12 @@ TEST(Debugging, PoisonLeavesInPlaceBuffersAlone) {
 TEST(Debugging, MarginsShowSmallOverruns) {
   KernelTable table = sample_kernels();
   // y has 80 bytes here, and the page ends at byte 128.
-  table.add("relu_p1", [](void* const* buffers, const int64_t*, char*, int64_t, int64_t) {
-    static_cast<float*>(buffers[1])[20] = 1;
-  }, one_block);
+  table.add(
+      "relu_p1",
+      [](void* const* buffers, const int64_t*, char*, int64_t, int64_t) {
+        static_cast<float*>(buffers[1])[20] = 1;
+      },
+      one_block);
   const Outcome result = run(table, false, GuardPages::after);
   EXPECT_EQ(result.status.code, StatusCode::failed);
   EXPECT_THAT(result.status.message, HasSubstr("output buffer 5 'y'"));
@@ -112,19 +122,28 @@ using DebuggingDeathTest = testing::Test;
 TEST(DebuggingDeathTest, PagesStopLargeOverruns) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   KernelTable after = sample_kernels();
-  after.add("add_p0", [](void* const* buffers, const int64_t*, char*, int64_t, int64_t) {
-    static_cast<float*>(buffers[2])[0] = static_cast<const float*>(buffers[0])[32];
-  }, one_block);
+  after.add(
+      "add_p0",
+      [](void* const* buffers, const int64_t*, char*, int64_t, int64_t) {
+        static_cast<float*>(buffers[2])[0] = static_cast<const float*>(buffers[0])[32];
+      },
+      one_block);
   EXPECT_DEATH((void)run(after, false, GuardPages::after, 8, 1), "");
   KernelTable before = sample_kernels();
-  before.add("add_p0", [](void* const* buffers, const int64_t*, char*, int64_t, int64_t) {
-    static_cast<float*>(buffers[2])[-1] = 0;
-  }, one_block);
+  before.add(
+      "add_p0",
+      [](void* const* buffers, const int64_t*, char*, int64_t, int64_t) {
+        static_cast<float*>(buffers[2])[-1] = 0;
+      },
+      one_block);
   EXPECT_DEATH((void)run(before, false, GuardPages::before, 8, 1), "");
   KernelTable input = sample_kernels();
-  input.add("add_p0", [](void* const* buffers, const int64_t*, char*, int64_t, int64_t) {
-    static_cast<float*>(buffers[0])[0] = 0;
-  }, one_block);
+  input.add(
+      "add_p0",
+      [](void* const* buffers, const int64_t*, char*, int64_t, int64_t) {
+        static_cast<float*>(buffers[0])[0] = 0;
+      },
+      one_block);
   EXPECT_DEATH((void)run(input, false, GuardPages::after, 8, 1), "");
 }
 

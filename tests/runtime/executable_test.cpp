@@ -34,7 +34,8 @@ struct Buffers {
   }
   std::vector<float> expected() const {
     std::vector<float> values;
-    for (size_t i = 0; i < x.size(); ++i) values.push_back(2 * std::max(x[i] + static_cast<float>(i % 4 + 1), 0.0F));
+    for (size_t i = 0; i < x.size(); ++i)
+      values.push_back(2 * std::max(x[i] + static_cast<float>(i % 4 + 1), 0.0F));
     return values;
   }
   Status run(const Executable& executable, const Binding& binding, const RunOptions& options = {}) {
@@ -111,11 +112,13 @@ TEST(Executable, BadArgumentsRunNothing) {
   EXPECT_EQ(executable.run(*binding, {}, outputs).code, StatusCode::bad_argument);
   EXPECT_EQ(executable.run(*binding, inputs, {}).code, StatusCode::bad_argument);
   const void* null_inputs[] = {nullptr};
-  EXPECT_THAT(executable.run(*binding, null_inputs, outputs).message, HasSubstr("input 'x' is a null pointer"));
+  EXPECT_THAT(executable.run(*binding, null_inputs, outputs).message,
+              HasSubstr("input 'x' is a null pointer"));
   void* null_outputs[] = {buffers.y.data(), nullptr};
   EXPECT_THAT(executable.run(*binding, inputs, null_outputs).message, HasSubstr("output 'shape' is a null"));
   void* same_outputs[] = {buffers.y.data(), buffers.y.data() + 7};
-  EXPECT_THAT(executable.run(*binding, inputs, same_outputs).message, HasSubstr("outputs 'shape' and 'y' overlap"));
+  EXPECT_THAT(executable.run(*binding, inputs, same_outputs).message,
+              HasSubstr("outputs 'shape' and 'y' overlap"));
   void* shifted[] = {buffers.x.data() + 1, buffers.shape.data()};
   EXPECT_THAT(executable.run(*binding, inputs, shifted).message, HasSubstr("output 'y' overlaps input 'x'"));
   EXPECT_EQ(buffers.y, std::vector<float>(8, -1));
@@ -192,11 +195,15 @@ TEST(Executable, KernelsRunInTheDefaultFloatEnvironment) {
   Program program = program::sample_program();
   KernelTable table = sample_kernels();
   // A denormal times one is not flushed to zero.
-  table.add("relu_p1", [](void* const* buffers, const int64_t*, char*, int64_t begin, int64_t end) {
-    volatile float tiny = 1e-40F;
-    volatile float one = 1;
-    for (int64_t i = begin; i < end; ++i) static_cast<float*>(buffers[1])[i] = tiny * one > 0 ? 1.0F : 0.0F;
-  }, first_parameter);
+  table.add(
+      "relu_p1",
+      [](void* const* buffers, const int64_t*, char*, int64_t begin, int64_t end) {
+        volatile float tiny = 1e-40F;
+        volatile float one = 1;
+        for (int64_t i = begin; i < end; ++i)
+          static_cast<float*>(buffers[1])[i] = tiny * one > 0 ? 1.0F : 0.0F;
+      },
+      first_parameter);
   ExecutableOptions options;
   options.threads = 2;
   options.resolver = table.resolver();
@@ -215,9 +222,12 @@ TEST(Executable, KernelsRunInTheDefaultFloatEnvironment) {
 
 TEST(Executable, AKernelThatThrowsFailsTheRun) {
   KernelTable table = sample_kernels();
-  table.add("relu_p1", [](void* const*, const int64_t*, char*, int64_t begin, int64_t) {
-    if (begin == 0) throw std::runtime_error("no luck");
-  }, first_parameter);
+  table.add(
+      "relu_p1",
+      [](void* const*, const int64_t*, char*, int64_t begin, int64_t) {
+        if (begin == 0) throw std::runtime_error("no luck");
+      },
+      first_parameter);
   ExecutableOptions options;
   options.threads = 2;
   options.resolver = table.resolver();
@@ -232,8 +242,8 @@ TEST(Executable, AKernelThatThrowsFailsTheRun) {
 
 TEST(Executable, NoRoomIsAStatus) {
   Program program = program::sample_program();
-  program.kernels[1].scratch_bytes = (int64_t{1} << 60) * Dim::symbol("p0");
-  const Executable executable(program, sample_options());
+  program.kernels[1].scratch_bytes = (int64_t{1} << 62) * Dim::symbol("p0");
+  const Executable executable(program, sample_options(4));
   Buffers buffers(1);
   EXPECT_EQ(buffers.run(executable, *bind(executable, 1)).code, StatusCode::out_of_memory);
 }
@@ -244,8 +254,10 @@ TEST(Executable, OnceResultsAreKeptAndReused) {
   EXPECT_TRUE(first.program().constants[0].bytes.span.empty()) << "no run step reads it";
   const Program saved = first.with_once_results();
   KernelTable table = sample_kernels();
-  table.add("pack_p0", [](void* const*, const int64_t*, char*, int64_t, int64_t) { throw std::runtime_error("again"); },
-            one_block);
+  table.add(
+      "pack_p0",
+      [](void* const*, const int64_t*, char*, int64_t, int64_t) { throw std::runtime_error("again"); },
+      one_block);
   ExecutableOptions options = sample_options();
   options.resolver = table.resolver();
   const Executable second(saved, options);

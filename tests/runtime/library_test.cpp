@@ -53,8 +53,8 @@ class SharedObject : public testing::Test {
 
   std::filesystem::path compile(int factor) const {
     const std::filesystem::path path = folder / ("kernels" + std::to_string(factor) + ".so");
-    const std::string command = "cc -shared -fPIC -O1 -DFACTOR=" + std::to_string(factor) + " -o " + path.string() +
-                                " " + (folder / "kernels.c").string();
+    const std::string command = "cc -shared -fPIC -O1 -DFACTOR=" + std::to_string(factor) + " -o " +
+                                path.string() + " " + (folder / "kernels.c").string();
     EXPECT_EQ(std::system(command.c_str()), 0);
     return path;
   }

@@ -1,5 +1,5 @@
-// The kernels of the sample program (tests/program/sample.h) as plain functions, and a resolver for them. What the
-// program computes: y = 2 * max(x + w, 0), and the shape of x.
+// The kernels of the sample program (tests/program/sample.h) as plain functions, and a resolver for them.
+// What the program computes: y = 2 * max(x + w, 0), and the shape of x.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,8 @@ inline void pack_phase(void* const* buffers, const int64_t*, char*, int64_t, int
 }
 
 // One block per row; goes through scratch, of which every worker has its own.
-inline void add_phase(void* const* buffers, const int64_t* parameters, char* scratch, int64_t begin, int64_t end) {
+inline void add_phase(void* const* buffers, const int64_t* parameters, char* scratch, int64_t begin,
+                      int64_t end) {
   const float* x = static_cast<const float*>(buffers[0]);
   const float* w = static_cast<const float*>(buffers[1]);
   float* y = static_cast<float*>(buffers[2]);
