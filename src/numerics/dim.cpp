@@ -165,12 +165,18 @@ int64_t evaluate_atom(const Dim::Atom& atom, const SymbolValues& values) {
   int64_t a = atom.a.evaluate(values);
   int64_t b = atom.b.evaluate(values);
   switch (atom.kind) {
-    case Kind::floor_div: return dim_internal::floor_divide(a, b);
-    case Kind::ceil_div: return dim_internal::ceil_divide(a, b);
-    case Kind::modulo: return dim_internal::floor_modulo(a, b);
-    case Kind::min: return std::min(a, b);
-    case Kind::max: return std::max(a, b);
-    case Kind::symbol: break;
+    case Kind::floor_div:
+      return dim_internal::floor_divide(a, b);
+    case Kind::ceil_div:
+      return dim_internal::ceil_divide(a, b);
+    case Kind::modulo:
+      return dim_internal::floor_modulo(a, b);
+    case Kind::min:
+      return std::min(a, b);
+    case Kind::max:
+      return std::max(a, b);
+    case Kind::symbol:
+      break;
   }
   throw InternalError("unknown kind of dimension atom");
 }
@@ -184,12 +190,18 @@ Dim substitute_atom(const Dim::AtomPtr& atom, const std::map<std::string, Dim>& 
   Dim a = atom->a.substitute(replacements);
   Dim b = atom->b.substitute(replacements);
   switch (atom->kind) {
-    case Kind::floor_div: return floor_div(a, b);
-    case Kind::ceil_div: return ceil_div(a, b);
-    case Kind::modulo: return modulo(a, b);
-    case Kind::min: return min(a, b);
-    case Kind::max: return max(a, b);
-    case Kind::symbol: break;
+    case Kind::floor_div:
+      return floor_div(a, b);
+    case Kind::ceil_div:
+      return ceil_div(a, b);
+    case Kind::modulo:
+      return modulo(a, b);
+    case Kind::min:
+      return min(a, b);
+    case Kind::max:
+      return max(a, b);
+    case Kind::symbol:
+      break;
   }
   throw InternalError("unknown kind of dimension atom");
 }

@@ -72,16 +72,21 @@ Interval interval_of(const Dim::Atom& atom, int64_t least) {
   Interval a = interval_of(atom.a, least);
   Interval b = interval_of(atom.b, least);
   switch (atom.kind) {
-    case Kind::floor_div: return divide(a, b, false);
-    case Kind::ceil_div: return divide(a, b, true);
+    case Kind::floor_div:
+      return divide(a, b, false);
+    case Kind::ceil_div:
+      return divide(a, b, true);
     case Kind::modulo:
       if (b.low < 0) return {};
       b.high = finite(b.high) ? std::max<int64_t>(b.high - 1, 0) : plus_infinity;
       if (a.low >= 0) b.high = std::min(a.high, b.high);
       return {0, b.high};
-    case Kind::min: return {std::min(a.low, b.low), std::min(a.high, b.high)};
-    case Kind::max: return {std::max(a.low, b.low), std::max(a.high, b.high)};
-    case Kind::symbol: break;
+    case Kind::min:
+      return {std::min(a.low, b.low), std::min(a.high, b.high)};
+    case Kind::max:
+      return {std::max(a.low, b.low), std::max(a.high, b.high)};
+    case Kind::symbol:
+      break;
   }
   throw InternalError("unknown kind of dimension atom");
 }

@@ -51,7 +51,8 @@ std::optional<Dim> exact_quotient(Dim a, const Dim& b) {
     if (dim_internal::floor_modulo(lead.coefficient, divisor.coefficient) != 0) return std::nullopt;
     std::optional<Factors> rest = without_factors(lead.factors, divisor.factors);
     if (!rest) return std::nullopt;
-    Dim part = Dim::from_terms(0, {{dim_internal::floor_divide(lead.coefficient, divisor.coefficient), std::move(*rest)}});
+    Dim part = Dim::from_terms(
+        0, {{dim_internal::floor_divide(lead.coefficient, divisor.coefficient), std::move(*rest)}});
     quotient = quotient + part;
     a = a - part * b;
   }
@@ -71,7 +72,8 @@ Split split_by_term(const Dim& a, const Dim::Term& divisor) {
     if (dim_internal::floor_modulo(term.coefficient, divisor.coefficient) == 0)
       factors = without_factors(term.factors, divisor.factors);
     if (factors)
-      quotient.push_back({dim_internal::floor_divide(term.coefficient, divisor.coefficient), std::move(*factors)});
+      quotient.push_back(
+          {dim_internal::floor_divide(term.coefficient, divisor.coefficient), std::move(*factors)});
     else
       rest.push_back(term);
   }
@@ -83,7 +85,8 @@ Split split_by_term(const Dim& a, const Dim::Term& divisor) {
 Split split_by_constant(const Dim& a, int64_t divisor, bool non_negative) {
   std::vector<Dim::Term> quotient, rest;
   for (const Dim::Term& term : a.terms()) {
-    int64_t q = non_negative ? dim_internal::floor_divide(term.coefficient, divisor) : term.coefficient / divisor;
+    int64_t q =
+        non_negative ? dim_internal::floor_divide(term.coefficient, divisor) : term.coefficient / divisor;
     int64_t r = term.coefficient - q * divisor;
     if (q != 0) quotient.push_back({q, term.factors});
     if (r != 0) rest.push_back({r, term.factors});
@@ -141,7 +144,8 @@ Dim floor_div_rest(Dim rest, int64_t b) {
   // The sign of the leading term is made positive: floor(-y / b) = -floor((y + b - 1) / b).
   if (rest.terms().front().coefficient < 0) return Dim(0) - floor_div(Dim(b - 1) - rest, b);
   int64_t g = coefficient_gcd(rest, b);
-  if (g > 1) return floor_div(scaled_down(rest, g), b / g);  // floor((g*y + c) / (g*d)) = floor((y + floor(c/g)) / d)
+  if (g > 1)
+    return floor_div(scaled_down(rest, g), b / g);  // floor((g*y + c) / (g*d)) = floor((y + floor(c/g)) / d)
   std::optional<int64_t> low = rest.lower_bound(), high = rest.upper_bound();
   if (low && high && dim_internal::floor_divide(*low, b) == dim_internal::floor_divide(*high, b))
     return dim_internal::floor_divide(*low, b);
@@ -149,7 +153,8 @@ Dim floor_div_rest(Dim rest, int64_t b) {
   const Dim::Atom* inner = single_atom(rest);
   if (inner && inner->kind == Kind::floor_div && inner->b.is_constant()) {
     int64_t c = inner->b.value(), divisor, shift;
-    if (c > 0 && !__builtin_mul_overflow(c, b, &divisor) && !__builtin_mul_overflow(c, rest.constant_part(), &shift))
+    if (c > 0 && !__builtin_mul_overflow(c, b, &divisor) &&
+        !__builtin_mul_overflow(c, rest.constant_part(), &shift))
       return floor_div(inner->a + shift, divisor);
   }
   return make_atom(Kind::floor_div, rest, b);
@@ -184,7 +189,8 @@ Reduced reduce_division(const Dim& a, const Dim& b) {
     Dim divisor = Dim::from_terms(0, {common});
     reduced.a = exact_quotient(reduced.a, divisor).value_or(0);
     reduced.b = exact_quotient(b, divisor).value_or(1);
-    check(reduced.a * divisor + reduced.quotient * b == a, "dividing by the common factor changed a dimension");
+    check(reduced.a * divisor + reduced.quotient * b == a,
+          "dividing by the common factor changed a dimension");
   }
   return reduced;
 }
@@ -243,7 +249,8 @@ Dim modulo(const Dim& a, const Dim& b) {
     Dim rest = split_by_constant(a, divisor, true).rest;
     if (rest.is_constant()) return rest;
     if (at_least(rest, 0) && at_most(rest, divisor - 1)) return rest;
-    int64_t g = coefficient_gcd(rest, divisor);  // (g*y + c) mod (g*d) = g * ((y + floor(c/g)) mod d) + c mod g
+    int64_t g =
+        coefficient_gcd(rest, divisor);  // (g*y + c) mod (g*d) = g * ((y + floor(c/g)) mod d) + c mod g
     if (g > 1) return modulo(scaled_down(rest, g), divisor / g) * g + rest.constant_part() % g;
     return make_atom(Kind::modulo, rest, b);
   }

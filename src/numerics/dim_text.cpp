@@ -16,12 +16,17 @@ struct Function {
 };
 
 constexpr Function functions[] = {
-    {Kind::floor_div, "floordiv"}, {Kind::ceil_div, "ceildiv"}, {Kind::modulo, "mod"},
-    {Kind::min, "min"},            {Kind::max, "max"},
+    {Kind::floor_div, "floordiv"},
+    {Kind::ceil_div, "ceildiv"},
+    {Kind::modulo, "mod"},
+    {Kind::min, "min"},
+    {Kind::max, "max"},
 };
 
 bool starts_name(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool continues_name(char c) { return starts_name(c) || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.'; }
+bool continues_name(char c) {
+  return starts_name(c) || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.';
+}
 
 void print_name(const std::string& name, std::string& out) {
   bool plain = starts_name(name[0]);
@@ -87,12 +92,13 @@ class Parser {
 
  private:
   [[noreturn]] void fail(const std::string& wanted) const {
-    throw UserError("'" + std::string(text_) + "' is not a dimension: " + wanted + " is expected at position " +
-                    std::to_string(position_));
+    throw UserError("'" + std::string(text_) + "' is not a dimension: " + wanted +
+                    " is expected at position " + std::to_string(position_));
   }
 
   void skip_spaces() {
-    while (position_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[position_]))) ++position_;
+    while (position_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[position_])))
+      ++position_;
   }
 
   bool accept(char c) {
@@ -134,7 +140,8 @@ class Parser {
 
   Dim parse_number(bool negative) {
     size_t start = position_;
-    while (position_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[position_]))) ++position_;
+    while (position_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[position_])))
+      ++position_;
     std::string digits = negative ? "-" : "";
     digits += text_.substr(start, position_ - start);
     int64_t value = 0;

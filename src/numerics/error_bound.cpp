@@ -21,16 +21,26 @@ Bounded decided(bool value) { return {value ? 1.0 : 0.0, 0}; }
 // The ideal value; functions by the C library, whose error the callers' slack covers.
 double ideal(ScalarOp op, double a, double b) {
   switch (op) {
-    case ScalarOp::atan: return std::atan(a);
-    case ScalarOp::cos: return std::cos(a);
-    case ScalarOp::erf: return std::erf(a);
-    case ScalarOp::exp: return std::exp(a);
-    case ScalarOp::log: return std::log(a);
-    case ScalarOp::pow: return std::pow(a, b);
-    case ScalarOp::sin: return std::sin(a);
-    case ScalarOp::tan: return std::tan(a);
-    case ScalarOp::tanh: return std::tanh(a);
-    default: break;
+    case ScalarOp::atan:
+      return std::atan(a);
+    case ScalarOp::cos:
+      return std::cos(a);
+    case ScalarOp::erf:
+      return std::erf(a);
+    case ScalarOp::exp:
+      return std::exp(a);
+    case ScalarOp::log:
+      return std::log(a);
+    case ScalarOp::pow:
+      return std::pow(a, b);
+    case ScalarOp::sin:
+      return std::sin(a);
+    case ScalarOp::tan:
+      return std::tan(a);
+    case ScalarOp::tanh:
+      return std::tanh(a);
+    default:
+      break;
   }
   Scalar operands[] = {{DataType::float64, a, 0}, {DataType::float64, b, 0}};
   return evaluate(op, std::span(operands, static_cast<size_t>(arity_of(op))), DataType::float64).f;
@@ -64,7 +74,8 @@ double pow_error(Bounded x, Bounded y, double value) {
     return y.value * std::pow(std::fabs(x.value) + x.error, y.value - 1) * x.error;
   if (x.value - x.error <= 0) return infinity;
   double log_error = -std::log1p(-x.error / x.value);
-  double exponent_error = std::fabs(y.value) * log_error + std::fabs(std::log(x.value)) * y.error + y.error * log_error;
+  double exponent_error =
+      std::fabs(y.value) * log_error + std::fabs(std::log(x.value)) * y.error + y.error * log_error;
   return std::fabs(value) * std::expm1(exponent_error);
 }
 
@@ -86,12 +97,16 @@ double carried_error(ScalarOp op, Bounded a, Bounded b, double value) {
   double e = a.error;
   switch (op) {
     case ScalarOp::abs:
-    case ScalarOp::neg: return e;
+    case ScalarOp::neg:
+      return e;
     case ScalarOp::add:
-    case ScalarOp::sub: return e + b.error;
-    case ScalarOp::atan: return e / (1 + least_magnitude(a) * least_magnitude(a));
+    case ScalarOp::sub:
+      return e + b.error;
+    case ScalarOp::atan:
+      return e / (1 + least_magnitude(a) * least_magnitude(a));
     case ScalarOp::cos:
-    case ScalarOp::sin: return std::min(e, 2.0);
+    case ScalarOp::sin:
+      return std::min(e, 2.0);
     case ScalarOp::div: {
       double least = std::fabs(b.value) - b.error;
       if (b.error == 0) return b.value == 0 ? (e == 0 ? 0 : infinity) : e / std::fabs(b.value);
@@ -101,14 +116,20 @@ double carried_error(ScalarOp op, Bounded a, Bounded b, double value) {
       double least = least_magnitude(a);
       return std::min(2.0, e * 1.1283791670955126 * std::exp(-least * least));
     }
-    case ScalarOp::exp: return value * std::expm1(e);
-    case ScalarOp::log: return e == 0 ? 0 : a.value - e <= 0 ? infinity : -std::log1p(-e / a.value);
+    case ScalarOp::exp:
+      return value * std::expm1(e);
+    case ScalarOp::log:
+      return e == 0 ? 0 : a.value - e <= 0 ? infinity : -std::log1p(-e / a.value);
     case ScalarOp::max:
-    case ScalarOp::min: return std::max(e, b.error);
+    case ScalarOp::min:
+      return std::max(e, b.error);
     case ScalarOp::mod:
-    case ScalarOp::remainder: return mod_error(op, a, b);
-    case ScalarOp::mul: return std::fabs(a.value) * b.error + std::fabs(b.value) * e + e * b.error;
-    case ScalarOp::pow: return pow_error(a, b, value);
+    case ScalarOp::remainder:
+      return mod_error(op, a, b);
+    case ScalarOp::mul:
+      return std::fabs(a.value) * b.error + std::fabs(b.value) * e + e * b.error;
+    case ScalarOp::pow:
+      return pow_error(a, b, value);
     case ScalarOp::sqrt:
       if (e == 0) return 0;
       return a.value - e < 0 ? infinity : e / (std::sqrt(a.value) + std::sqrt(a.value - e));
@@ -120,7 +141,8 @@ double carried_error(ScalarOp op, Bounded a, Bounded b, double value) {
       double tanh = std::tanh(least_magnitude(a));
       return std::min(2.0, e * (1 - tanh) * (1 + tanh));
     }
-    default: return infinity;
+    default:
+      return infinity;
   }
 }
 
@@ -156,7 +178,8 @@ Bounded evaluate_floats(ScalarOp op, Bounded a, Bounded b, DataType type) {
     result.value = ideal(op, a.value, b.value);
     result.error = carried_error(op, a, b, result.value);
     if (std::isnan(result.error)) result.error = infinity;
-    if (!std::isfinite(result.value)) return a.error == 0 && b.error == 0 ? Bounded{result.value, 0} : unknown(result.value);
+    if (!std::isfinite(result.value))
+      return a.error == 0 && b.error == 0 ? Bounded{result.value, 0} : unknown(result.value);
   }
   if (is_exact(op)) return result;
   // The ideal value was itself computed in double, and so was the carried error.
@@ -194,13 +217,20 @@ Bounded logic(ScalarOp op, Bounded a, Bounded b) {
   bool x = a.value != 0, y = b.value != 0;
   bool sure = a.error == 0 && b.error == 0;
   switch (op) {
-    case ScalarOp::and_: return sure || (a.error == 0 && !x) || (b.error == 0 && !y) ? decided(x && y) : undecided(x && y);
-    case ScalarOp::or_: return sure || (a.error == 0 && x) || (b.error == 0 && y) ? decided(x || y) : undecided(x || y);
-    case ScalarOp::xor_: return sure ? decided(x != y) : undecided(x != y);
-    case ScalarOp::not_: return a.error == 0 ? decided(!x) : undecided(!x);
-    case ScalarOp::max: return logic(ScalarOp::or_, a, b);
-    case ScalarOp::min: return logic(ScalarOp::and_, a, b);
-    default: throw InternalError(std::string(name_of(op)) + " has no meaning for boolean");
+    case ScalarOp::and_:
+      return sure || (a.error == 0 && !x) || (b.error == 0 && !y) ? decided(x && y) : undecided(x && y);
+    case ScalarOp::or_:
+      return sure || (a.error == 0 && x) || (b.error == 0 && y) ? decided(x || y) : undecided(x || y);
+    case ScalarOp::xor_:
+      return sure ? decided(x != y) : undecided(x != y);
+    case ScalarOp::not_:
+      return a.error == 0 ? decided(!x) : undecided(!x);
+    case ScalarOp::max:
+      return logic(ScalarOp::or_, a, b);
+    case ScalarOp::min:
+      return logic(ScalarOp::and_, a, b);
+    default:
+      throw InternalError(std::string(name_of(op)) + " has no meaning for boolean");
   }
 }
 
@@ -217,7 +247,8 @@ Bounded evaluate_integers(ScalarOp op, std::span<const Bounded> operands, DataTy
     scalars.push_back(integer_scalar(operand.value, type));
   }
   double value = as_double(evaluate(op, scalars, type));
-  if (std::fabs(value) > 0x1p53) return unknown(value);  // neither operands nor result are known to be exact here
+  if (std::fabs(value) > 0x1p53)
+    return unknown(value);  // neither operands nor result are known to be exact here
   if (sure) return {value, 0};
   bool smooth = op == ScalarOp::abs || op == ScalarOp::add || op == ScalarOp::max || op == ScalarOp::min ||
                 op == ScalarOp::mul || op == ScalarOp::neg || op == ScalarOp::sub;
@@ -234,7 +265,8 @@ Bounded cast(Bounded x, DataType from, DataType to) {
     return x.error == 0 || least_magnitude(x) > 0 ? decided(answer) : undecided(answer);
   }
   if (is_float(to)) {
-    if (is_float(from) && unit_roundoff(to) <= unit_roundoff(from) && greatest_finite(to) >= greatest_finite(from))
+    if (is_float(from) && unit_roundoff(to) <= unit_roundoff(from) &&
+        greatest_finite(to) >= greatest_finite(from))
       return x;
     if (!is_float(from)) x = with_rounding(x, arithmetic_type_of(to), 1);
     return with_rounding(x, to, 1);
@@ -251,37 +283,52 @@ Bounded cast(Bounded x, DataType from, DataType to) {
 
 double unit_roundoff(DataType type) {
   switch (type) {
-    case DataType::bfloat16: return 0x1p-8;
-    case DataType::float16: return 0x1p-11;
-    case DataType::float32: return 0x1p-24;
-    case DataType::float64: return 0x1p-53;
-    default: return 0;
+    case DataType::bfloat16:
+      return 0x1p-8;
+    case DataType::float16:
+      return 0x1p-11;
+    case DataType::float32:
+      return 0x1p-24;
+    case DataType::float64:
+      return 0x1p-53;
+    default:
+      return 0;
   }
 }
 
 double least_positive(DataType type) {
   switch (type) {
-    case DataType::bfloat16: return 0x1p-133;
-    case DataType::float16: return 0x1p-24;
-    case DataType::float32: return 0x1p-149;
-    case DataType::float64: return std::numeric_limits<double>::denorm_min();
-    default: return 0;
+    case DataType::bfloat16:
+      return 0x1p-133;
+    case DataType::float16:
+      return 0x1p-24;
+    case DataType::float32:
+      return 0x1p-149;
+    case DataType::float64:
+      return std::numeric_limits<double>::denorm_min();
+    default:
+      return 0;
   }
 }
 
 double greatest_finite(DataType type) {
   switch (type) {
-    case DataType::bfloat16: return 0x1.fep127;
-    case DataType::float16: return 65504;
-    case DataType::float32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
+    case DataType::bfloat16:
+      return 0x1.fep127;
+    case DataType::float16:
+      return 65504;
+    case DataType::float32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
   }
 }
 
 Bounded round_bounded(Bounded x, DataType type) { return with_rounding(x, type, 1); }
 
 Bounded evaluate_bounded(ScalarOp op, std::span<const Bounded> operands, DataType type, DataType result) {
-  check(operands.size() == static_cast<size_t>(arity_of(op)), "a scalar operation has the wrong number of operands");
+  check(operands.size() == static_cast<size_t>(arity_of(op)),
+        "a scalar operation has the wrong number of operands");
   if (op == ScalarOp::select) return select(operands);
   if (op == ScalarOp::cast) return cast(operands[0], type, result);
   if (class_of(op) == ScalarClass::compare) return compare(op, operands[0], operands.back());

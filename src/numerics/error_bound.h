@@ -28,8 +28,8 @@ struct Bounded {
   double error = 0;
 };
 
-double unit_roundoff(DataType type);     // half the relative spacing: 2^-24 for float32; 0 for integers
-double least_positive(DataType type);    // the least denormal; 0 for integers
+double unit_roundoff(DataType type);   // half the relative spacing: 2^-24 for float32; 0 for integers
+double least_positive(DataType type);  // the least denormal; 0 for integers
 double greatest_finite(DataType type);
 
 // `x` after rounding to a float type; an integer or boolean type changes nothing.

@@ -56,16 +56,26 @@ struct PlainArithmetic {
 double ulp_bound(ScalarOp function, DataType type) {
   check(type == DataType::float32 || type == DataType::float64, "error bounds are for float32 and float64");
   switch (function) {
-    case ScalarOp::atan: return 2;
-    case ScalarOp::cos: return 1;
-    case ScalarOp::erf: return 1.5;
-    case ScalarOp::exp: return 1;
-    case ScalarOp::log: return 1;
-    case ScalarOp::pow: return 2;
-    case ScalarOp::sin: return 1;
-    case ScalarOp::tan: return 3;
-    case ScalarOp::tanh: return 2;
-    default: throw InternalError("not a scalar function: " + std::string(name_of(function)));
+    case ScalarOp::atan:
+      return 2;
+    case ScalarOp::cos:
+      return 1;
+    case ScalarOp::erf:
+      return 1.5;
+    case ScalarOp::exp:
+      return 1;
+    case ScalarOp::log:
+      return 1;
+    case ScalarOp::pow:
+      return 2;
+    case ScalarOp::sin:
+      return 1;
+    case ScalarOp::tan:
+      return 3;
+    case ScalarOp::tanh:
+      return 2;
+    default:
+      throw InternalError("not a scalar function: " + std::string(name_of(function)));
   }
 }
 

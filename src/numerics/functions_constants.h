@@ -18,7 +18,7 @@ struct Table<false> {
   static constexpr double least_normal = 0x1p-126, infinity_threshold = 0x1.fffffep127;
   // 1.5 * 2^mantissa_bits: adding it rounds to an integer and leaves that integer in the low bits.
   static constexpr double round_shift = 0x1.8p23;
-  static constexpr double exp_low = -104, exp_high = 89;        // beyond: 0 and infinity
+  static constexpr double exp_low = -104, exp_high = 89;  // beyond: 0 and infinity
   static constexpr double exp2_low = -151, exp2_high = 129;
   static constexpr double ln2_high = 0x1.62e4p-1, ln2_low = 0x1.7f7d1cp-20;  // high: trailing zeros
   static constexpr double two_over_ln2[] = {0x1.715476p+1, 0x1.4ae0cp-25};
@@ -31,16 +31,18 @@ struct Table<false> {
   static constexpr double exp2[] = {0x1.00a594p-16, 0x1.44402p-13, 0x1.5d879ep-10, 0x1.3b2a1cp-7,
                                     0x1.c6b08ep-5,  0x1.ebfbep-3,  0x1.62e43p-1};
   // (log(1 + f) - f + f^2/2) / f^3 on sqrt(1/2) - 1 .. sqrt(2) - 1
-  static constexpr double log[] = {0x1.1d8ebep-4,  -0x1.d635e4p-4, 0x1.dea28cp-4,  -0x1.fcf4c2p-4, 0x1.23d218p-3,
-                                   -0x1.555b4ap-3, 0x1.999d5ap-3,  -0x1.fffffcp-3, 0x1.555554p-2};
+  static constexpr double log[] = {0x1.1d8ebep-4,  -0x1.d635e4p-4, 0x1.dea28cp-4,
+                                   -0x1.fcf4c2p-4, 0x1.23d218p-3,  -0x1.555b4ap-3,
+                                   0x1.999d5ap-3,  -0x1.fffffcp-3, 0x1.555554p-2};
   // (2 atanh(u) / ln 2 - 2u / ln 2 - 2u^3 / (3 ln 2)) / u^5 over z = u^2
   static constexpr double pow_tail[] = {0x1.547f04p-2, 0x1.a5f49ep-2, 0x1.2776ccp-1};
   // (tanh(x)/x - 1) / z over z = x^2 <= 0.58^2
-  static constexpr double tanh[] = {-0x1.a3d7e4p-8, 0x1.5b41fcp-6, -0x1.b976ecp-5, 0x1.110f5cp-3, -0x1.555554p-2};
+  static constexpr double tanh[] = {-0x1.a3d7e4p-8, 0x1.5b41fcp-6, -0x1.b976ecp-5, 0x1.110f5cp-3,
+                                    -0x1.555554p-2};
   // erf(x)/x - 1 over z = x^2 <= 1
-  static constexpr double erf[] = {0x1.4a569p-14,  -0x1.a45088p-11, 0x1.54127p-8, -0x1.b7fabap-6,
-                                   0x1.ce2d1p-4,   -0x1.81273ep-2,  0x1.06eba8p-3};
-  static constexpr double erf_limit = 4;                        // erf is 1 from here on
+  static constexpr double erf[] = {0x1.4a569p-14, -0x1.a45088p-11, 0x1.54127p-8, -0x1.b7fabap-6,
+                                   0x1.ce2d1p-4,  -0x1.81273ep-2,  0x1.06eba8p-3};
+  static constexpr double erf_limit = 4;  // erf is 1 from here on
   // log(erfc(t)) over t on 0.99 .. 3.95, weighted by erfc(t)
   static constexpr double erf_tail[] = {-0x1.6bd7e4p-16, 0x1.cec602p-12, -0x1.138cbcp-8, 0x1.9d0304p-6,
                                         -0x1.bc1516p-4,  -0x1.443564p-1, -0x1.212c0cp+0, 0x1.8a5762p-13};
@@ -48,10 +50,11 @@ struct Table<false> {
   static constexpr double sin[] = {-0x1.9ac856p-13, 0x1.110c26p-7, -0x1.555552p-3};
   static constexpr double cos[] = {0x1.9bd786p-16, -0x1.6c12dp-10, 0x1.555554p-5};
   // (atan(x)/x - 1) / z over z = x^2 <= (sqrt(2) - 1)^2
-  static constexpr double atan[] = {-0x1.08432cp-4, 0x1.b80f88p-4, -0x1.24202ep-3, 0x1.99973p-3, -0x1.555554p-2};
+  static constexpr double atan[] = {-0x1.08432cp-4, 0x1.b80f88p-4, -0x1.24202ep-3, 0x1.99973p-3,
+                                    -0x1.555554p-2};
   // Circle reduction: bits of a chunk of 2/pi, bits of a window of arguments, number of windows.
   static constexpr int chunk_bits = 24, window_bits = 13, windows = 8;
-  static constexpr double tiny_angle = 0x1p-13;                 // sin(x) and tan(x) round to x or its neighbour
+  static constexpr double tiny_angle = 0x1p-13;  // sin(x) and tan(x) round to x or its neighbour
 };
 
 template <>
@@ -66,10 +69,17 @@ struct Table<true> {
   static constexpr double two_over_3ln2[] = {0x1.ec709dc3a03fdp-1, 0x1.d27f05548af0cp-55};
   static constexpr double half_pi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
   static constexpr double square_root_half = 0x1.6a09e667f3bcdp-1;
-  static constexpr double exp[] = {0x1.1f73102e57f8bp-29, 0x1.af4e000e84be8p-26, 0x1.27e4db5e389d2p-22,
-                                   0x1.71de0226bd07ap-19, 0x1.a01a01a6da7e2p-16, 0x1.a01a01abeb69fp-13,
-                                   0x1.6c16c16c162d1p-10, 0x1.11111111100d5p-7,  0x1.5555555555556p-5,
-                                   0x1.5555555555557p-3,  0x1p-1};
+  static constexpr double exp[] = {0x1.1f73102e57f8bp-29,
+                                   0x1.af4e000e84be8p-26,
+                                   0x1.27e4db5e389d2p-22,
+                                   0x1.71de0226bd07ap-19,
+                                   0x1.a01a01a6da7e2p-16,
+                                   0x1.a01a01abeb69fp-13,
+                                   0x1.6c16c16c162d1p-10,
+                                   0x1.11111111100d5p-7,
+                                   0x1.5555555555556p-5,
+                                   0x1.5555555555557p-3,
+                                   0x1p-1};
   static constexpr double exp2[] = {0x1.8219344992fffp-40, 0x1.c4b5c9bf2a452p-36, 0x1.e8ca8dc8a2ff2p-32,
                                     0x1.e4cf03aad6ffap-28, 0x1.b5253d41fcbd1p-24, 0x1.62c02246050b8p-20,
                                     0x1.ffcbfc5889ca8p-17, 0x1.430912f86ac50p-13, 0x1.5d87fe78a6732p-10,
@@ -93,12 +103,11 @@ struct Table<true> {
                                    0x1.06eba8214db69p-3};
   static constexpr double erf_limit = 6;
   // e^(t^2) erfc(t) over v = (t - 3) / (t + 3), t on 0.99 .. 6
-  static constexpr double erf_tail[] = {0x1.3f03c49c94befp-27, 0x1.581853bcea62ep-20, 0x1.0e2a8f4c4364ep-19,
-                                        -0x1.0cd8808d56f27p-17, -0x1.af0aea04c2e54p-17, 0x1.0cb34eb30cf9ep-14,
-                                        0x1.7b9f1d297a6dbp-15, -0x1.3908603323dafp-11, 0x1.73101f3ae5674p-11,
-                                        0x1.17c8390a6dfdfp-8, -0x1.8fa58eb5db897p-6, 0x1.258b13b00e4e1p-4,
-                                        -0x1.336ffbef08c00p-3, 0x1.f6ff204105a0cp-3, -0x1.4e102b9cf8513p-2,
-                                        0x1.6e9827d229d2dp-3};
+  static constexpr double erf_tail[] = {
+      0x1.3f03c49c94befp-27,  0x1.581853bcea62ep-20, 0x1.0e2a8f4c4364ep-19, -0x1.0cd8808d56f27p-17,
+      -0x1.af0aea04c2e54p-17, 0x1.0cb34eb30cf9ep-14, 0x1.7b9f1d297a6dbp-15, -0x1.3908603323dafp-11,
+      0x1.73101f3ae5674p-11,  0x1.17c8390a6dfdfp-8,  -0x1.8fa58eb5db897p-6, 0x1.258b13b00e4e1p-4,
+      -0x1.336ffbef08c00p-3,  0x1.f6ff204105a0cp-3,  -0x1.4e102b9cf8513p-2, 0x1.6e9827d229d2dp-3};
   static constexpr double sin[] = {-0x1.ab16f5caa198ap-41, 0x1.61217d9252c03p-33,  -0x1.ae645410e937bp-26,
                                    0x1.71de3a545f836p-19,  -0x1.a01a01a01992fp-13, 0x1.1111111111110p-7,
                                    -0x1.5555555555555p-3};
@@ -136,5 +145,19 @@ constexpr double chunk_of_two_over_pi(int shift, int chunk, int bits) {
     if (bit_of_two_over_pi(shift - 2 + chunk * bits + i)) sum += place_value;
   return sum;
 }
+
+// The four chunks of each window of arguments.
+template <class T>
+constexpr auto make_chunks() {
+  std::array<std::array<double, 4>, T::windows> chunks{};
+  for (int window = 0; window < T::windows; ++window)
+    for (int i = 0; i < 4; ++i)
+      chunks[static_cast<size_t>(window)][static_cast<size_t>(i)] =
+          chunk_of_two_over_pi(window * T::window_bits, i, T::chunk_bits);
+  return chunks;
+}
+
+template <bool is_double>
+inline constexpr auto chunks_of_two_over_pi = make_chunks<Table<is_double>>();
 
 }  // namespace fusewise::function_constants

@@ -21,16 +21,26 @@ class FunctionBuilder {
 
   V build(ScalarOp function, V x, V y) {
     switch (function) {
-      case ScalarOp::atan: return atan(x);
-      case ScalarOp::cos: return circle(x).cos;
-      case ScalarOp::erf: return erf(x);
-      case ScalarOp::exp: return exp(x);
-      case ScalarOp::log: return log(x);
-      case ScalarOp::pow: return pow(x, y);
-      case ScalarOp::sin: return sin(x);
-      case ScalarOp::tan: return tan(x);
-      case ScalarOp::tanh: return tanh(x);
-      default: throw InternalError("not a scalar function: " + std::string(name_of(function)));
+      case ScalarOp::atan:
+        return atan(x);
+      case ScalarOp::cos:
+        return circle(x).cos;
+      case ScalarOp::erf:
+        return erf(x);
+      case ScalarOp::exp:
+        return exp(x);
+      case ScalarOp::log:
+        return log(x);
+      case ScalarOp::pow:
+        return pow(x, y);
+      case ScalarOp::sin:
+        return sin(x);
+      case ScalarOp::tan:
+        return tan(x);
+      case ScalarOp::tanh:
+        return tanh(x);
+      default:
+        throw InternalError("not a scalar function: " + std::string(name_of(function)));
     }
   }
 
@@ -275,7 +285,8 @@ class FunctionBuilder {
   }
 
   V window_chunk(int window, int chunk) {
-    return c(function_constants::chunk_of_two_over_pi(window * T::window_bits, chunk, T::chunk_bits));
+    constexpr const auto& chunks = function_constants::chunks_of_two_over_pi<A::is_double>;
+    return c(chunks[static_cast<size_t>(window)][static_cast<size_t>(chunk)]);
   }
 
   V modulo_4(V n) { return a_.fma(a_.floor(a_.mul(n, c(0.25))), c(-4), n); }

@@ -19,10 +19,14 @@ template <class T>
 T identity_of(Combine combine) {
   using Limits = std::numeric_limits<T>;
   switch (combine) {
-    case Combine::sum: return T(0);
-    case Combine::product: return T(1);
-    case Combine::max: return Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
-    case Combine::min: return Limits::has_infinity ? Limits::infinity() : Limits::max();
+    case Combine::sum:
+      return T(0);
+    case Combine::product:
+      return T(1);
+    case Combine::max:
+      return Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
+    case Combine::min:
+      return Limits::has_infinity ? Limits::infinity() : Limits::max();
   }
   throw InternalError("unknown way to combine");
 }
@@ -59,7 +63,8 @@ T reduce_in_order(Combine combine, int64_t count, const Get& get, const Reductio
     int64_t filled = std::min<int64_t>(length, order.lanes);
     for (int64_t i = 0; i < filled; ++i) {
       T first = static_cast<T>(get(begin + i));
-      lanes[static_cast<size_t>(i)] = combine == Combine::sum ? combine_values<T>(combine, T(0), first) : first;
+      lanes[static_cast<size_t>(i)] =
+          combine == Combine::sum ? combine_values<T>(combine, T(0), first) : first;
     }
     for (int64_t i = filled; i < length; ++i) {
       T& lane = lanes[static_cast<size_t>(i % order.lanes)];
@@ -85,13 +90,14 @@ T reduce_in_order(Combine combine, int64_t count, const Get& get, const Reductio
 
 // The same over memory; `stride` is in elements.
 template <class T>
-T reduce_strided(Combine combine, const T* data, int64_t count, int64_t stride, const ReductionOrder& order = {}) {
+T reduce_strided(Combine combine, const T* data, int64_t count, int64_t stride,
+                 const ReductionOrder& order = {}) {
   return reduce_in_order<T>(combine, count, [&](int64_t i) { return data[i * stride]; }, order);
 }
 
 // The same over scalars of any computable type, in its accumulator's type and rounded back at the end. Booleans:
 // sum and max are "any", product and min are "all".
-Scalar reduce_scalars(Combine combine, DataType type, int64_t count, const std::function<Scalar(int64_t)>& get,
-                      const ReductionOrder& order = {});
+Scalar reduce_scalars(Combine combine, DataType type, int64_t count,
+                      const std::function<Scalar(int64_t)>& get, const ReductionOrder& order = {});
 
 }  // namespace fusewise

@@ -42,7 +42,8 @@ bool is_defined(ScalarOp op, DataType type) {
     case ScalarOp::and_:
     case ScalarOp::or_:
     case ScalarOp::xor_:
-    case ScalarOp::not_: return !is_float(type);
+    case ScalarOp::not_:
+      return !is_float(type);
     case ScalarOp::equal:
     case ScalarOp::not_equal:
     case ScalarOp::less:
@@ -51,8 +52,10 @@ bool is_defined(ScalarOp op, DataType type) {
     case ScalarOp::greater_equal:
     case ScalarOp::max:
     case ScalarOp::min:
-    case ScalarOp::select: return true;
-    case ScalarOp::sqrt: return is_float(type);
+    case ScalarOp::select:
+      return true;
+    case ScalarOp::sqrt:
+      return is_float(type);
     default:
       if (class_of(op) == ScalarClass::function) return is_float(type);
       return type != DataType::boolean;
@@ -88,22 +91,38 @@ T sign_of(T a) {
 template <class T>
 T basic_float(ScalarOp op, T a, T b, DataType type) {
   switch (op) {
-    case ScalarOp::abs: return std::fabs(a);
-    case ScalarOp::add: return a + b;
-    case ScalarOp::ceil: return std::ceil(a);
-    case ScalarOp::div: return a / b;
-    case ScalarOp::floor: return std::floor(a);
-    case ScalarOp::max: return propagating_max(a, b);
-    case ScalarOp::min: return propagating_min(a, b);
-    case ScalarOp::mod: return floored_mod(a, b);
-    case ScalarOp::mul: return a * b;
-    case ScalarOp::neg: return -a;
-    case ScalarOp::remainder: return std::fmod(a, b);
-    case ScalarOp::round: return std::nearbyint(a);
-    case ScalarOp::sign: return sign_of(a);
-    case ScalarOp::sqrt: return std::sqrt(a);
-    case ScalarOp::sub: return a - b;
-    case ScalarOp::trunc: return std::trunc(a);
+    case ScalarOp::abs:
+      return std::fabs(a);
+    case ScalarOp::add:
+      return a + b;
+    case ScalarOp::ceil:
+      return std::ceil(a);
+    case ScalarOp::div:
+      return a / b;
+    case ScalarOp::floor:
+      return std::floor(a);
+    case ScalarOp::max:
+      return propagating_max(a, b);
+    case ScalarOp::min:
+      return propagating_min(a, b);
+    case ScalarOp::mod:
+      return floored_mod(a, b);
+    case ScalarOp::mul:
+      return a * b;
+    case ScalarOp::neg:
+      return -a;
+    case ScalarOp::remainder:
+      return std::fmod(a, b);
+    case ScalarOp::round:
+      return std::nearbyint(a);
+    case ScalarOp::sign:
+      return sign_of(a);
+    case ScalarOp::sqrt:
+      return std::sqrt(a);
+    case ScalarOp::sub:
+      return a - b;
+    case ScalarOp::trunc:
+      return std::trunc(a);
     default:
       if (class_of(op) == ScalarClass::function) return evaluate_function(op, a, b);
       meaningless(op, type);
@@ -112,30 +131,47 @@ T basic_float(ScalarOp op, T a, T b, DataType type) {
 
 bool compare_float(ScalarOp op, double a, double b, DataType type) {
   switch (op) {
-    case ScalarOp::equal: return a == b;
-    case ScalarOp::greater: return a > b;
-    case ScalarOp::greater_equal: return a >= b;
-    case ScalarOp::is_inf: return std::isinf(a);
-    case ScalarOp::is_nan: return std::isnan(a);
-    case ScalarOp::less: return a < b;
-    case ScalarOp::less_equal: return a <= b;
-    case ScalarOp::not_equal: return a != b;
-    default: meaningless(op, type);
+    case ScalarOp::equal:
+      return a == b;
+    case ScalarOp::greater:
+      return a > b;
+    case ScalarOp::greater_equal:
+      return a >= b;
+    case ScalarOp::is_inf:
+      return std::isinf(a);
+    case ScalarOp::is_nan:
+      return std::isnan(a);
+    case ScalarOp::less:
+      return a < b;
+    case ScalarOp::less_equal:
+      return a <= b;
+    case ScalarOp::not_equal:
+      return a != b;
+    default:
+      meaningless(op, type);
   }
 }
 
 template <class T>
 bool compare_integer(ScalarOp op, T a, T b, DataType type) {
   switch (op) {
-    case ScalarOp::equal: return a == b;
-    case ScalarOp::greater: return a > b;
-    case ScalarOp::greater_equal: return a >= b;
+    case ScalarOp::equal:
+      return a == b;
+    case ScalarOp::greater:
+      return a > b;
+    case ScalarOp::greater_equal:
+      return a >= b;
     case ScalarOp::is_inf:
-    case ScalarOp::is_nan: return false;
-    case ScalarOp::less: return a < b;
-    case ScalarOp::less_equal: return a <= b;
-    case ScalarOp::not_equal: return a != b;
-    default: meaningless(op, type);
+    case ScalarOp::is_nan:
+      return false;
+    case ScalarOp::less:
+      return a < b;
+    case ScalarOp::less_equal:
+      return a <= b;
+    case ScalarOp::not_equal:
+      return a != b;
+    default:
+      meaningless(op, type);
   }
 }
 
@@ -145,7 +181,8 @@ int64_t signed_of(uint64_t value) { return static_cast<int64_t>(value); }
 // Operations whose result depends on the signedness; the others are done on 64 wrapping bits.
 uint64_t divide(ScalarOp op, int64_t a, int64_t b, bool is_signed_type) {
   if (b == 0) return 0;
-  if (!is_signed_type) return op == ScalarOp::div ? unsigned_of(a) / unsigned_of(b) : unsigned_of(a) % unsigned_of(b);
+  if (!is_signed_type)
+    return op == ScalarOp::div ? unsigned_of(a) / unsigned_of(b) : unsigned_of(a) % unsigned_of(b);
   if (b == -1) return op == ScalarOp::div ? 0 - unsigned_of(a) : 0;
   if (op == ScalarOp::div) return unsigned_of(a / b);
   int64_t rest = a % b;
@@ -161,52 +198,78 @@ bool is_less(int64_t a, int64_t b, bool is_signed_type) {
 uint64_t basic_integer(ScalarOp op, int64_t a, int64_t b, DataType type) {
   bool is_signed_type = is_signed(type);
   switch (op) {
-    case ScalarOp::abs: return is_signed_type && a < 0 ? 0 - unsigned_of(a) : unsigned_of(a);
-    case ScalarOp::add: return unsigned_of(a) + unsigned_of(b);
-    case ScalarOp::and_: return unsigned_of(a & b);
+    case ScalarOp::abs:
+      return is_signed_type && a < 0 ? 0 - unsigned_of(a) : unsigned_of(a);
+    case ScalarOp::add:
+      return unsigned_of(a) + unsigned_of(b);
+    case ScalarOp::and_:
+      return unsigned_of(a & b);
     case ScalarOp::ceil:
     case ScalarOp::floor:
     case ScalarOp::round:
-    case ScalarOp::trunc: return unsigned_of(a);
+    case ScalarOp::trunc:
+      return unsigned_of(a);
     case ScalarOp::div:
     case ScalarOp::mod:
-    case ScalarOp::remainder: return divide(op, a, b, is_signed_type);
-    case ScalarOp::max: return unsigned_of(is_less(a, b, is_signed_type) ? b : a);
-    case ScalarOp::min: return unsigned_of(is_less(a, b, is_signed_type) ? a : b);
-    case ScalarOp::mul: return unsigned_of(a) * unsigned_of(b);
-    case ScalarOp::neg: return 0 - unsigned_of(a);
-    case ScalarOp::not_: return type == DataType::boolean ? (a == 0) : ~unsigned_of(a);
-    case ScalarOp::or_: return unsigned_of(a | b);
+    case ScalarOp::remainder:
+      return divide(op, a, b, is_signed_type);
+    case ScalarOp::max:
+      return unsigned_of(is_less(a, b, is_signed_type) ? b : a);
+    case ScalarOp::min:
+      return unsigned_of(is_less(a, b, is_signed_type) ? a : b);
+    case ScalarOp::mul:
+      return unsigned_of(a) * unsigned_of(b);
+    case ScalarOp::neg:
+      return 0 - unsigned_of(a);
+    case ScalarOp::not_:
+      return type == DataType::boolean ? (a == 0) : ~unsigned_of(a);
+    case ScalarOp::or_:
+      return unsigned_of(a | b);
     case ScalarOp::sign:
       if (a == 0) return 0;
       return is_signed_type && a < 0 ? ~uint64_t{0} : 1;
-    case ScalarOp::sub: return unsigned_of(a) - unsigned_of(b);
-    case ScalarOp::xor_: return unsigned_of(a ^ b);
-    default: meaningless(op, type);
+    case ScalarOp::sub:
+      return unsigned_of(a) - unsigned_of(b);
+    case ScalarOp::xor_:
+      return unsigned_of(a ^ b);
+    default:
+      meaningless(op, type);
   }
 }
 
 // The value of the low bits of `bits` as an integer of this type, held as Scalar says.
 int64_t wrapped(uint64_t bits, DataType type) {
   switch (type) {
-    case DataType::boolean: return bits != 0;
-    case DataType::int8: return static_cast<int8_t>(bits);
-    case DataType::int16: return static_cast<int16_t>(bits);
-    case DataType::int32: return static_cast<int32_t>(bits);
-    case DataType::uint8: return static_cast<uint8_t>(bits);
-    case DataType::uint16: return static_cast<uint16_t>(bits);
-    case DataType::uint32: return static_cast<uint32_t>(bits);
-    default: return signed_of(bits);
+    case DataType::boolean:
+      return bits != 0;
+    case DataType::int8:
+      return static_cast<int8_t>(bits);
+    case DataType::int16:
+      return static_cast<int16_t>(bits);
+    case DataType::int32:
+      return static_cast<int32_t>(bits);
+    case DataType::uint8:
+      return static_cast<uint8_t>(bits);
+    case DataType::uint16:
+      return static_cast<uint16_t>(bits);
+    case DataType::uint32:
+      return static_cast<uint32_t>(bits);
+    default:
+      return signed_of(bits);
   }
 }
 
 // A value computed in float32 or float64, rounded to the storage type.
 double rounded(double value, DataType type) {
   switch (type) {
-    case DataType::float16: return float16_to_float(double_to_float16(value));
-    case DataType::bfloat16: return bfloat16_to_float(double_to_bfloat16(value));
-    case DataType::float32: return static_cast<float>(value);
-    default: return value;
+    case DataType::float16:
+      return float16_to_float(double_to_float16(value));
+    case DataType::bfloat16:
+      return bfloat16_to_float(double_to_bfloat16(value));
+    case DataType::float32:
+      return static_cast<float>(value);
+    default:
+      return value;
   }
 }
 
@@ -262,7 +325,8 @@ std::optional<DataType> result_type_of(ScalarOp op, std::span<const DataType> op
 }
 
 Scalar evaluate(ScalarOp op, std::span<const Scalar> operands, DataType result) {
-  check(operands.size() == static_cast<size_t>(arity_of(op)), "a scalar operation has the wrong number of operands");
+  check(operands.size() == static_cast<size_t>(arity_of(op)),
+        "a scalar operation has the wrong number of operands");
   if (op == ScalarOp::cast) return convert(operands[0], result);
   if (op == ScalarOp::select) return operands[0].i != 0 ? operands[1] : operands[2];
   const Scalar& a = operands[0];
@@ -274,8 +338,8 @@ Scalar evaluate(ScalarOp op, std::span<const Scalar> operands, DataType result) 
   if (is_float(type)) {
     if (compares) return make_integer(compare_float(op, a.f, b.f, type), DataType::boolean);
     if (type == DataType::float64) return make_float(basic_float<double>(op, a.f, b.f, type), type);
-    return make_float(rounded(basic_float<float>(op, static_cast<float>(a.f), static_cast<float>(b.f), type), type),
-                      type);
+    return make_float(
+        rounded(basic_float<float>(op, static_cast<float>(a.f), static_cast<float>(b.f), type), type), type);
   }
   if (!compares) return make_integer(wrapped(basic_integer(op, a.i, b.i, type), type), type);
   bool answer = is_signed(type) ? compare_integer(op, a.i, b.i, type)

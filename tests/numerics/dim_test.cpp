@@ -149,8 +149,8 @@ TEST(Dim, parses) {
   EXPECT_EQ(Dim::parse("mod(n, max(3, m))"), modulo(n, max(sym("m"), Dim(3))));
   EXPECT_EQ(Dim::parse("min"), sym("min"));
   EXPECT_EQ(Dim::parse(R"("a b\"\\c")"), sym("a b\"\\c"));
-  for (const char* bad : {"", "n +", "n n", "2n", "floordiv(n)", "foo(n, 2)", "\"n", "\"\"", "(n", "1e3", "n)",
-                          "99999999999999999999", "floordiv(n, 0)", "*n", "n**2"})
+  for (const char* bad : {"", "n +", "n n", "2n", "floordiv(n)", "foo(n, 2)", "\"n", "\"\"", "(n", "1e3",
+                          "n)", "99999999999999999999", "floordiv(n, 0)", "*n", "n**2"})
     EXPECT_THROW(Dim::parse(bad), UserError) << bad;
   EXPECT_THROW(Dim::parse(std::string(100000, '(')), UserError);
 }
@@ -175,8 +175,7 @@ TEST(Dim, symbols_and_substitution) {
 
 TEST(Dim, deep_nesting_is_refused_not_overflowed) {
   Dim d = sym("n");
-  EXPECT_THROW(
-      for (int i = 0; i < 200000; ++i) d = max(d * 2 - sym("m"), sym("k") * i), UnsupportedError);
+  EXPECT_THROW(for (int i = 0; i < 200000; ++i) d = max(d * 2 - sym("m"), sym("k") * i), UnsupportedError);
   Dim power = sym("n");
   EXPECT_THROW(for (int i = 0; i < 200000; ++i) power = power * sym("n"), UnsupportedError);
   Dim halved = sym("n");
@@ -206,12 +205,18 @@ class RandomExpressions {
     Sample a = make(depth - 1), b = make(depth - 1);
     if (random_() % 3 == 0) b = leaf();
     switch (random_() % 8) {
-      case 0: return combine(a.dim + b.dim, a, b, [](int64_t x, int64_t y) { return x + y; });
-      case 1: return combine(a.dim - b.dim, a, b, [](int64_t x, int64_t y) { return x - y; });
-      case 2: return combine(a.dim * b.dim, a, b, [](int64_t x, int64_t y) { return x * y; });
-      case 3: return combine(min(a.dim, b.dim), a, b, [](int64_t x, int64_t y) { return std::min(x, y); });
-      case 4: return combine(max(a.dim, b.dim), a, b, [](int64_t x, int64_t y) { return std::max(x, y); });
-      default: return divide(a, b);
+      case 0:
+        return combine(a.dim + b.dim, a, b, [](int64_t x, int64_t y) { return x + y; });
+      case 1:
+        return combine(a.dim - b.dim, a, b, [](int64_t x, int64_t y) { return x - y; });
+      case 2:
+        return combine(a.dim * b.dim, a, b, [](int64_t x, int64_t y) { return x * y; });
+      case 3:
+        return combine(min(a.dim, b.dim), a, b, [](int64_t x, int64_t y) { return std::min(x, y); });
+      case 4:
+        return combine(max(a.dim, b.dim), a, b, [](int64_t x, int64_t y) { return std::max(x, y); });
+      default:
+        return divide(a, b);
     }
   }
 
@@ -248,10 +253,13 @@ class RandomExpressions {
     for (int64_t value : b.values)
       if (value == 0) return a;
     switch (random_() % 3) {
-      case 0: return combine(floor_div(a.dim, b.dim), a, b, floored);
-      case 1: return combine(ceil_div(a.dim, b.dim), a, b, [](int64_t x, int64_t y) { return -floored(-x, y); });
+      case 0:
+        return combine(floor_div(a.dim, b.dim), a, b, floored);
+      case 1:
+        return combine(ceil_div(a.dim, b.dim), a, b, [](int64_t x, int64_t y) { return -floored(-x, y); });
       default:
-        return combine(modulo(a.dim, b.dim), a, b, [](int64_t x, int64_t y) { return x - y * floored(x, y); });
+        return combine(modulo(a.dim, b.dim), a, b,
+                       [](int64_t x, int64_t y) { return x - y * floored(x, y); });
     }
   }
 
@@ -297,8 +305,7 @@ TEST(Dim, order_is_total) {
     for (const Dim& b : dims) {
       EXPECT_EQ(a == b, !(a < b) && !(b < a));
       EXPECT_FALSE(a < b && b < a);
-      for (const Dim& c : dims)
-        EXPECT_TRUE(a < c || !(a < b && b < c));
+      for (const Dim& c : dims) EXPECT_TRUE(a < c || !(a < b && b < c));
     }
 }
 

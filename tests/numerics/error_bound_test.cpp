@@ -15,22 +15,26 @@ namespace {
 constexpr double inf = std::numeric_limits<double>::infinity();
 const double nan = std::nan("");
 
-Bounded apply(ScalarOp op, DataType type, std::vector<Bounded> operands, DataType result = DataType::undefined) {
+Bounded apply(ScalarOp op, DataType type, std::vector<Bounded> operands,
+              DataType result = DataType::undefined) {
   return evaluate_bounded(op, operands, type, result);
 }
 
-double number_of(const Scalar& scalar) { return is_float(scalar.type) ? scalar.f : static_cast<double>(scalar.i); }
+double number_of(const Scalar& scalar) {
+  return is_float(scalar.type) ? scalar.f : static_cast<double>(scalar.i);
+}
 
 // Evaluates in the type at random points within the operands' errors: every result must be within the bound.
 TEST(ErrorBound, holds_for_perturbed_operands) {
   std::mt19937_64 random(17);
   auto unit = [&random] { return static_cast<double>(random() >> 11) * 0x1p-52 - 1; };
   const ScalarOp operations[] = {
-      ScalarOp::abs,   ScalarOp::add,  ScalarOp::atan, ScalarOp::ceil,  ScalarOp::cos,     ScalarOp::div,
-      ScalarOp::equal, ScalarOp::erf,  ScalarOp::exp,  ScalarOp::floor, ScalarOp::greater, ScalarOp::is_nan,
-      ScalarOp::less,  ScalarOp::log,  ScalarOp::max,  ScalarOp::min,   ScalarOp::mod,     ScalarOp::mul,
-      ScalarOp::neg,   ScalarOp::pow,  ScalarOp::remainder, ScalarOp::round, ScalarOp::sign, ScalarOp::sin,
-      ScalarOp::sqrt,  ScalarOp::sub,  ScalarOp::tan,  ScalarOp::tanh,  ScalarOp::trunc,   ScalarOp::not_equal};
+      ScalarOp::abs,       ScalarOp::add,    ScalarOp::atan, ScalarOp::ceil,  ScalarOp::cos,
+      ScalarOp::div,       ScalarOp::equal,  ScalarOp::erf,  ScalarOp::exp,   ScalarOp::floor,
+      ScalarOp::greater,   ScalarOp::is_nan, ScalarOp::less, ScalarOp::log,   ScalarOp::max,
+      ScalarOp::min,       ScalarOp::mod,    ScalarOp::mul,  ScalarOp::neg,   ScalarOp::pow,
+      ScalarOp::remainder, ScalarOp::round,  ScalarOp::sign, ScalarOp::sin,   ScalarOp::sqrt,
+      ScalarOp::sub,       ScalarOp::tan,    ScalarOp::tanh, ScalarOp::trunc, ScalarOp::not_equal};
   for (DataType type : {DataType::float16, DataType::bfloat16, DataType::float32, DataType::float64})
     for (ScalarOp op : operations) {
       int known = 0;
@@ -39,7 +43,8 @@ TEST(ErrorBound, holds_for_perturbed_operands) {
         std::vector<Scalar> points;
         for (int k = 0; k < arity_of(op); ++k) {
           double magnitude = std::ldexp(unit(), static_cast<int>(random() % 12) - 5);
-          double error = i % 4 == 0 ? 0 : std::fabs(magnitude * std::ldexp(unit(), -static_cast<int>(random() % 20)));
+          double error =
+              i % 4 == 0 ? 0 : std::fabs(magnitude * std::ldexp(unit(), -static_cast<int>(random() % 20)));
           Scalar centre = convert({DataType::float64, magnitude, 0}, type);
           Scalar point = convert({DataType::float64, magnitude + unit() * error, 0}, type);
           error = error == 0 ? std::fabs(point.f - centre.f) : std::max(error, std::fabs(point.f - centre.f));
@@ -50,9 +55,9 @@ TEST(ErrorBound, holds_for_perturbed_operands) {
         double actual = number_of(evaluate(op, points, result));
         Bounded bound = apply(op, type, centres);
         known += bound.error < inf;
-        ASSERT_TRUE(is_within(actual, bound)) << name_of(op) << " " << name_of(type) << " " << centres[0].value << "+-"
-                                              << centres[0].error << ": " << actual << " not within " << bound.value
-                                              << "+-" << bound.error;
+        ASSERT_TRUE(is_within(actual, bound))
+            << name_of(op) << " " << name_of(type) << " " << centres[0].value << "+-" << centres[0].error
+            << ": " << actual << " not within " << bound.value << "+-" << bound.error;
       }
       EXPECT_GT(known, 500) << name_of(op) << " bounds almost nothing";
     }

@@ -22,15 +22,24 @@ const ScalarOp unary[] = {ScalarOp::atan, ScalarOp::cos, ScalarOp::erf, ScalarOp
 template <class R>
 R reference(ScalarOp op, R a, R b) {
   switch (op) {
-    case ScalarOp::atan: return std::atan(a);
-    case ScalarOp::cos: return std::cos(a);
-    case ScalarOp::erf: return std::erf(a);
-    case ScalarOp::exp: return std::exp(a);
-    case ScalarOp::log: return std::log(a);
-    case ScalarOp::pow: return std::pow(a, b);
-    case ScalarOp::sin: return std::sin(a);
-    case ScalarOp::tan: return std::tan(a);
-    default: return std::tanh(a);
+    case ScalarOp::atan:
+      return std::atan(a);
+    case ScalarOp::cos:
+      return std::cos(a);
+    case ScalarOp::erf:
+      return std::erf(a);
+    case ScalarOp::exp:
+      return std::exp(a);
+    case ScalarOp::log:
+      return std::log(a);
+    case ScalarOp::pow:
+      return std::pow(a, b);
+    case ScalarOp::sin:
+      return std::sin(a);
+    case ScalarOp::tan:
+      return std::tan(a);
+    default:
+      return std::tanh(a);
   }
 }
 
@@ -56,7 +65,7 @@ TEST(Functions, float32_error_over_all_patterns) {
   for (ScalarOp op : unary) {
     double worst = 0;
     float where = 0;
-    for (uint64_t pattern = 0; pattern < (uint64_t{1} << 32); pattern += 12007) {
+    for (uint64_t pattern = 0; pattern < (uint64_t{1} << 32); pattern += 997) {
       float x = std::bit_cast<float>(static_cast<uint32_t>(pattern));
       double error = distance(evaluate_function(op, x, 0.0f), reference<double>(op, x, 0));
       if (error > worst) worst = error, where = x;
@@ -69,8 +78,8 @@ TEST(Functions, float32_error_in_the_usual_range) {
   for (ScalarOp op : unary) {
     double worst = 0;
     float where = 0;
-    for (int i = -200000; i <= 200000; ++i) {
-      float x = static_cast<float>(i) * 5.20833e-4f;
+    for (int i = -400000; i <= 400000; ++i) {
+      float x = static_cast<float>(i) * 2.60417e-4f;
       double error = distance(evaluate_function(op, x, 0.0f), reference<double>(op, x, 0));
       if (error > worst) worst = error, where = x;
     }
@@ -83,8 +92,9 @@ TEST(Functions, float64_error) {
   for (ScalarOp op : unary) {
     std::mt19937_64 random(11);
     double worst = 0, where = 0;
-    for (int i = 0; i < 60000; ++i) {
-      double x = std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52, static_cast<int>(random() % 24) - 14);
+    for (int i = 0; i < 200000; ++i) {
+      double x =
+          std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52, static_cast<int>(random() % 24) - 14);
       if (i % 3 == 0) x = std::bit_cast<double>(static_cast<uint64_t>(random()));
       if (i % 2) x = -x;
       double error = distance(evaluate_function(op, x, 0.0), reference<long double>(op, x, 0));
@@ -114,11 +124,14 @@ void check_pow(DataType type, double range, int count) {
   double worst = 0;
   F worst_x = 0, worst_y = 0;
   for (int i = 0; i < count; ++i) {
-    double unit = static_cast<double>(random() >> 11) * 0x1p-53, other = static_cast<double>(random() >> 11) * 0x1p-53;
-    F x = static_cast<F>(std::ldexp(1 + unit, i % 2 ? static_cast<int>(random() % 60) - 30 : -static_cast<int>(random() % 2)));
+    double unit = static_cast<double>(random() >> 11) * 0x1p-53,
+           other = static_cast<double>(random() >> 11) * 0x1p-53;
+    F x = static_cast<F>(
+        std::ldexp(1 + unit, i % 2 ? static_cast<int>(random() % 60) - 30 : -static_cast<int>(random() % 2)));
     F y = static_cast<F>((other * 2 - 1) * range / std::log2(static_cast<double>(x)));
     if (i % 5 == 0) y = std::trunc(y), x = -x;
-    double error = distance(evaluate_function(ScalarOp::pow, x, y), std::pow(static_cast<R>(x), static_cast<R>(y)));
+    double error =
+        distance(evaluate_function(ScalarOp::pow, x, y), std::pow(static_cast<R>(x), static_cast<R>(y)));
     if (error > worst) worst = error, worst_x = x, worst_y = y;
   }
   EXPECT_LE(worst, ulp_bound(ScalarOp::pow, type)) << worst_x << " " << worst_y;
@@ -126,15 +139,37 @@ void check_pow(DataType type, double range, int count) {
 
 TEST(Functions, pow_error) {
   check_pow<float, double>(DataType::float32, 155, 500000);
-  if (std::numeric_limits<long double>::digits >= 64) check_pow<double, long double>(DataType::float64, 1080, 100000);
+  if (std::numeric_limits<long double>::digits >= 64)
+    check_pow<double, long double>(DataType::float64, 1080, 100000);
 }
 
 template <class F>
 void check_special_values() {
-  const double edges[] = {0.0, -0.0, 0.5, -0.5, 1, -1, 2, -2, 3, -3, 2.5, -2.5, 1e30, -1e30, 1e-30, inf, -inf, nan,
-                          std::numeric_limits<F>::max(), -std::numeric_limits<F>::max(),
-                          std::numeric_limits<F>::denorm_min(), -std::numeric_limits<F>::denorm_min(),
-                          std::numeric_limits<F>::min(), 1 - std::numeric_limits<F>::epsilon(), 4503599627370497.0};
+  const double edges[] = {0.0,
+                          -0.0,
+                          0.5,
+                          -0.5,
+                          1,
+                          -1,
+                          2,
+                          -2,
+                          3,
+                          -3,
+                          2.5,
+                          -2.5,
+                          1e30,
+                          -1e30,
+                          1e-30,
+                          inf,
+                          -inf,
+                          nan,
+                          std::numeric_limits<F>::max(),
+                          -std::numeric_limits<F>::max(),
+                          std::numeric_limits<F>::denorm_min(),
+                          -std::numeric_limits<F>::denorm_min(),
+                          std::numeric_limits<F>::min(),
+                          1 - std::numeric_limits<F>::epsilon(),
+                          4503599627370497.0};
   for (double x : edges)
     for (double y : edges) {
       F a = static_cast<F>(x), b = static_cast<F>(y);
@@ -160,7 +195,8 @@ TEST(Functions, every_kind_of_nan_stays_nan) {
   for (ScalarOp op : unary)
     for (uint32_t payload : {1u, 0x155u, 0x1FFu, 0x200000u, 0x3FFFFFu, 0x400000u, 0x7FFFFFu})
       for (uint32_t sign : {0u, 0x80000000u})
-        EXPECT_TRUE(std::isnan(evaluate_function(op, std::bit_cast<float>(sign | 0x7F800000u | payload), 0.0f)))
+        EXPECT_TRUE(
+            std::isnan(evaluate_function(op, std::bit_cast<float>(sign | 0x7F800000u | payload), 0.0f)))
             << name_of(op) << payload;
 }
 
@@ -187,9 +223,15 @@ TEST(Functions, saturating_functions_stay_within_one) {
 
 // Another arithmetic over the same definitions: counts operations, and has only what functions.h promises.
 struct CountingArithmetic {
-  struct Value { float x = 0; };
-  struct Boolean { bool b; };
-  struct Integer { uint32_t i; };
+  struct Value {
+    float x = 0;
+  };
+  struct Boolean {
+    bool b;
+  };
+  struct Integer {
+    uint32_t i;
+  };
   static constexpr bool is_double = false;
   int operations = 0;
 
@@ -220,7 +262,9 @@ struct CountingArithmetic {
   Integer int_add(Integer a, Integer b) { return bits(a.i + b.i); }
   Integer int_sub(Integer a, Integer b) { return bits(a.i - b.i); }
   Integer int_shift_left(Integer a, int n) { return bits(a.i << n); }
-  Integer int_shift_right(Integer a, int n) { return bits(static_cast<uint32_t>(static_cast<int32_t>(a.i) >> n)); }
+  Integer int_shift_right(Integer a, int n) {
+    return bits(static_cast<uint32_t>(static_cast<int32_t>(a.i) >> n));
+  }
   Value bits_to_float(Integer a) { return {std::bit_cast<float>(a.i)}; }
   Integer float_to_bits(Value a) { return {std::bit_cast<uint32_t>(a.x)}; }
 };
@@ -229,16 +273,18 @@ int operations_of(ScalarOp op, float x, float y) {
   CountingArithmetic arithmetic;
   float got = build_function(arithmetic, op, {x}, {y}).x;
   float wanted = evaluate_function(op, x, y);
-  EXPECT_TRUE(std::bit_cast<uint32_t>(got) == std::bit_cast<uint32_t>(wanted) || (std::isnan(got) && std::isnan(wanted)))
+  EXPECT_TRUE(std::bit_cast<uint32_t>(got) == std::bit_cast<uint32_t>(wanted) ||
+              (std::isnan(got) && std::isnan(wanted)))
       << name_of(op) << " " << x;
   return arithmetic.operations;
 }
 
 TEST(Functions, any_arithmetic_gives_the_same_bits_by_straight_line_code) {
-  for (ScalarOp op : {ScalarOp::atan, ScalarOp::cos, ScalarOp::erf, ScalarOp::exp, ScalarOp::log, ScalarOp::pow,
-                      ScalarOp::sin, ScalarOp::tan, ScalarOp::tanh}) {
+  for (ScalarOp op : {ScalarOp::atan, ScalarOp::cos, ScalarOp::erf, ScalarOp::exp, ScalarOp::log,
+                      ScalarOp::pow, ScalarOp::sin, ScalarOp::tan, ScalarOp::tanh}) {
     int count = operations_of(op, 1, 1);
-    for (float x : {0.0f, -0.0f, 0.3f, -0.7f, 1.5f, 20.0f, -1e20f, 1e-40f, std::numeric_limits<float>::infinity()})
+    for (float x :
+         {0.0f, -0.0f, 0.3f, -0.7f, 1.5f, 20.0f, -1e20f, 1e-40f, std::numeric_limits<float>::infinity()})
       EXPECT_EQ(operations_of(op, x, 1.7f), count) << name_of(op) << " " << x;
     RecordProperty(std::string(name_of(op)), count);
   }

@@ -63,7 +63,8 @@ float by_words(Combine combine, const std::vector<float>& elements, size_t block
 TEST(Reduction, order_matches_its_words) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal(0, 100);
-  for (size_t count : {1, 2, 3, 7, 15, 16, 17, 31, 33, 100, 511, 512, 513, 527, 1024, 1025, 1536, 2047, 3584, 5000, 9999}) {
+  for (size_t count :
+       {1, 2, 3, 7, 15, 16, 17, 31, 33, 100, 511, 512, 513, 527, 1024, 1025, 1536, 2047, 3584, 5000, 9999}) {
     std::vector<float> data(count);
     for (float& x : data) x = normal(random);
     for (Combine combine : {Combine::sum, Combine::product, Combine::max, Combine::min}) {
@@ -88,7 +89,8 @@ TEST(Reduction, order_is_not_the_sequential_one) {
 
 TEST(Reduction, empty_gives_the_identity) {
   auto empty = [](Combine combine, DataType type) {
-    return reduce_scalars(combine, type, 0, [](int64_t) -> Scalar { throw InternalError("nothing to read"); });
+    return reduce_scalars(combine, type, 0,
+                          [](int64_t) -> Scalar { throw InternalError("nothing to read"); });
   };
   for (DataType type : {DataType::float16, DataType::bfloat16, DataType::float32, DataType::float64}) {
     EXPECT_EQ(empty(Combine::sum, type).f, 0);
@@ -130,9 +132,10 @@ TEST(Reduction, integers_wrap_and_halves_accumulate_wide) {
   EXPECT_EQ(reduce_strided(Combine::product, large.data(), 3, 1), std::numeric_limits<int32_t>::max());
   auto one = [](int64_t) { return Scalar{DataType::float16, 1, 0}; };
   EXPECT_EQ(reduce_scalars(Combine::sum, DataType::float16, 5000, one).f, 5000);
-  EXPECT_EQ(reduce_scalars(Combine::sum, DataType::bfloat16, 5000, [](int64_t) {
-              return Scalar{DataType::bfloat16, 1, 0};
-            }).f, 4992);
+  EXPECT_EQ(reduce_scalars(Combine::sum, DataType::bfloat16, 5000,
+                           [](int64_t) { return Scalar{DataType::bfloat16, 1, 0}; })
+                .f,
+            4992);
 }
 
 TEST(Reduction, strides) {

@@ -17,9 +17,9 @@ const double nan = std::nan("");
 constexpr int64_t least64 = std::numeric_limits<int64_t>::min();
 
 const std::vector<DataType> computable = {
-    DataType::boolean, DataType::int8,    DataType::int16,    DataType::int32,   DataType::int64,   DataType::uint8,
-    DataType::uint16,  DataType::uint32,  DataType::uint64,   DataType::float16, DataType::bfloat16, DataType::float32,
-    DataType::float64};
+    DataType::boolean,  DataType::int8,    DataType::int16,  DataType::int32,  DataType::int64,
+    DataType::uint8,    DataType::uint16,  DataType::uint32, DataType::uint64, DataType::float16,
+    DataType::bfloat16, DataType::float32, DataType::float64};
 
 std::vector<ScalarOp> all_operations() {
   return {
@@ -55,7 +55,8 @@ TEST(DataTypes, tables_are_consistent) {
   }
   EXPECT_FALSE(data_type_of("float31").has_value());
   int count = 0;
-  for (int i = 0; i <= static_cast<int>(DataType::string); ++i) count += is_computable(static_cast<DataType>(i));
+  for (int i = 0; i <= static_cast<int>(DataType::string); ++i)
+    count += is_computable(static_cast<DataType>(i));
   EXPECT_EQ(count, static_cast<int>(computable.size()));
   EXPECT_EQ(bits_of(DataType::int4), 4);
   EXPECT_THROW(bytes_of(DataType::int4), InternalError);
@@ -129,7 +130,8 @@ TEST(ScalarOps, integers_at_the_edges) {
     EXPECT_EQ(wholes(ScalarOp::div, type, 5, 0), 0);
     EXPECT_EQ(wholes(ScalarOp::mod, type, 5, 0), 0);
     EXPECT_EQ(wholes(ScalarOp::remainder, type, 5, 0), 0);
-    EXPECT_EQ(wholes(ScalarOp::div, type, greatest, 2), static_cast<int64_t>((~uint64_t{0} >> (64 - bits)) >> (has_sign ? 2 : 1)));
+    EXPECT_EQ(wholes(ScalarOp::div, type, greatest, 2),
+              static_cast<int64_t>((~uint64_t{0} >> (64 - bits)) >> (has_sign ? 2 : 1)));
     EXPECT_EQ(wholes(ScalarOp::not_, type, 0), has_sign ? -1 : greatest);
     EXPECT_EQ(wholes(ScalarOp::xor_, type, 12, 10), 6);
     EXPECT_EQ(wholes(ScalarOp::max, type, least, greatest), greatest);
@@ -229,7 +231,8 @@ TEST(ScalarOps, floats_round_in_their_type) {
 }
 
 TEST(ScalarOps, select_takes_one_operand_whole) {
-  Scalar operands[] = {whole(DataType::boolean, 1), number(DataType::float32, nan), number(DataType::float32, 2)};
+  Scalar operands[] = {whole(DataType::boolean, 1), number(DataType::float32, nan),
+                       number(DataType::float32, 2)};
   EXPECT_TRUE(std::isnan(evaluate(ScalarOp::select, operands, DataType::float32).f));
   operands[0].i = 0;
   EXPECT_EQ(evaluate(ScalarOp::select, operands, DataType::float32).f, 2);
@@ -250,7 +253,8 @@ TEST(Convert, floats_to_integers_saturate) {
     EXPECT_EQ(cast(2.9, type), 2);
     EXPECT_EQ(cast(-0.9, type), 0);
     EXPECT_EQ(cast(-2.9, type), is_signed(type) ? -2 : 0);
-    EXPECT_EQ(cast(std::ldexp(1.0, bits - 1), type), is_signed(type) ? greatest : static_cast<int64_t>(uint64_t{1} << (bits - 1)));
+    EXPECT_EQ(cast(std::ldexp(1.0, bits - 1), type),
+              is_signed(type) ? greatest : static_cast<int64_t>(uint64_t{1} << (bits - 1)));
   }
   EXPECT_EQ(cast(255.9, DataType::uint8), 255);
   EXPECT_EQ(cast(0x1.fffffffffffffp63, DataType::uint64), static_cast<int64_t>(0xFFFFFFFFFFFFF800ull));
@@ -314,21 +318,27 @@ void check_half_type(int mantissa_bits, ToFloat to_float, FromFloat from_float, 
     // Halfway to the next pattern away from zero, and next to that; "infinity" is where the next power would be.
     uint16_t next = static_cast<uint16_t>(bits + 1);
     bool even = (bits & 1) == 0;
-    double step = std::fabs(std::isinf(value_of(next, mantissa_bits)) ? exact - value_of(static_cast<uint16_t>(bits - 1), mantissa_bits)
-                                                                      : value_of(next, mantissa_bits) - exact);
+    double step = std::fabs(std::isinf(value_of(next, mantissa_bits))
+                                ? exact - value_of(static_cast<uint16_t>(bits - 1), mantissa_bits)
+                                : value_of(next, mantissa_bits) - exact);
     double sign = bits & 0x8000 ? -1 : 1;
     double half = exact + sign * step / 2;
     ASSERT_EQ(from_double(half), even ? bits : next) << pattern;
     ASSERT_EQ(from_double(std::nextafter(half, sign * inf)), next) << pattern;
     ASSERT_EQ(from_double(std::nextafter(half, 0.0)), bits) << pattern;
     ASSERT_EQ(from_float(static_cast<float>(half)), even ? bits : next) << pattern;
-    ASSERT_EQ(from_float(std::nextafter(static_cast<float>(half), static_cast<float>(sign * inf))), next) << pattern;
+    ASSERT_EQ(from_float(std::nextafter(static_cast<float>(half), static_cast<float>(sign * inf))), next)
+        << pattern;
     ASSERT_EQ(from_float(std::nextafter(static_cast<float>(half), 0.0f)), bits) << pattern;
   }
 }
 
-TEST(Halves, float16_every_pattern) { check_half_type(10, float16_to_float, float_to_float16, double_to_float16); }
-TEST(Halves, bfloat16_every_pattern) { check_half_type(7, bfloat16_to_float, float_to_bfloat16, double_to_bfloat16); }
+TEST(Halves, float16_every_pattern) {
+  check_half_type(10, float16_to_float, float_to_float16, double_to_float16);
+}
+TEST(Halves, bfloat16_every_pattern) {
+  check_half_type(7, bfloat16_to_float, float_to_bfloat16, double_to_bfloat16);
+}
 
 TEST(Halves, tiny_and_huge_doubles) {
   for (double value : {1e-320, 1e-300, 1e300, std::numeric_limits<double>::max()}) {
