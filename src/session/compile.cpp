@@ -1,0 +1,97 @@
+#include "session/compile.h"
+
+#include <chrono>
+
+#include "base/cpu_limits.h"
+#include "graph/statistics.h"
+#include "session/code_version.h"
+#include "session/static_shapes.h"
+
+namespace fusewise::session {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+Metadata metadata_of(const graph::Graph& original, const compiler::Compiled& compiled, const machine::Machine& machine) {
+  Metadata metadata;
+  for (const InputInfo& input : inputs_of(original)) metadata.index_extents.push_back(input.index_extent);
+  metadata.flops = graph::flops_of(original);
+  metadata.phases_ms = compiled.milliseconds;
+  metadata.predicted_ms = compiled.plan.predicted_microseconds / 1e3;
+  metadata.lower_bound_ms = compiled.plan.lower_bound_microseconds / 1e3;
+  metadata.machine = machine.name;
+  metadata.compiler = compiled.program.metadata;
+  return metadata;
+}
+
+}  // namespace
+
+Cache cache_for(const SessionOptions& options, const Warn& warn) {
+  if (!options.use_cache) return {};
+  std::optional<std::filesystem::path> folder = default_cache_folder();
+  if (options.cache_folder) folder = *options.cache_folder;
+  if (!folder) return {};
+  return Cache(*folder, cache_limit(warn), warn);
+}
+
+compiler::CompileOptions compile_options_for(const SessionOptions& options) {
+  compiler::CompileOptions compile;
+  compile.numerics = options.numerics;
+  compile.fusion = options.fusion;
+  compile.machine = options.machine ? *options.machine : machine::host_machine();
+  compile.threads = options.threads > 0 ? options.threads : default_thread_count();
+  compile.compile_threads = default_thread_count();
+  compile.plan_text = options.plan_text;
+  compile.disabled_passes = options.disabled_passes;
+  compile.progress = options.progress;
+  compile.dump = options.dump;
+  return compile;
+}
+
+graph::Graph graph_for(const Model& model, const SessionOptions& options) {
+  if (options.static_symbols.empty()) return model.graph();
+  return with_static_shapes(model.graph(), options.static_symbols);
+}
+
+Hash128 cache_key(const Hash128& model, const compiler::CompileOptions& compile, const SymbolValues& static_symbols) {
+  Hasher hasher;
+  hasher.add(code_version()).add(processor_version()).add(model);
+  hasher.add(compile.numerics).add(compile.fusion).add(compile.threads);
+  hasher.add(std::string_view(machine::to_text(compile.machine)));
+  hasher.add(compile.plan_text.has_value()).add(std::string_view(compile.plan_text.value_or("")));
+  hasher.add(compile.disabled_passes.size());
+  for (const std::string& pass : compile.disabled_passes) hasher.add(std::string_view(pass));
+  hasher.add(static_symbols.size());
+  for (const auto& [name, value] : static_symbols) hasher.add(std::string_view(name)).add(value);
+  return hasher.finish();
+}
+
+Built find_or_compile(const Model& model, const SessionOptions& options, const Cache& cache, const Hash128& key) {
+  Built built;
+  if (auto program = cache.find(key)) {
+    try {
+      built.metadata = metadata_from(program->metadata);
+      built.program = std::move(*program);
+      built.cache_hit = true;
+      return built;
+    } catch (const UserError&) {
+      // Damaged in a way that no checksum sees: made by something else. It is made anew.
+    }
+  }
+  graph::Graph graph = graph_for(model, options);
+  built.import_ms = model.import_ms();
+  const compiler::CompileOptions compile = compile_options_for(options);
+  const auto start = Clock::now();
+  compiler::Compiled compiled = compiler::compile(graph, compile);
+  built.compile_ms = milliseconds_since(start);
+  built.metadata = metadata_of(graph, compiled, compile.machine);
+  built.program = std::move(compiled.program);
+  built.program.metadata = to_text(built.metadata);
+  return built;
+}
+
+}  // namespace fusewise::session

@@ -1,0 +1,110 @@
+#include "session/model.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <filesystem>
+#include <mutex>
+#include <set>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "import/onnx/reader.h"
+
+namespace fusewise::session {
+namespace {
+
+namespace fs = std::filesystem;
+using Locations = std::set<std::string>;
+
+void add_location(const onnx::Tensor& tensor, Locations& locations) {
+  if (!tensor.is_external) return;
+  for (const auto& [key, value] : tensor.external)
+    if (key == "location") locations.emplace(value);
+}
+
+void add_locations(const std::vector<onnx::Node>& nodes, Locations& locations);
+
+void add_locations(const onnx::Graph& graph, Locations& locations) {
+  for (const onnx::Tensor& tensor : graph.initializers) add_location(tensor, locations);
+  add_locations(graph.nodes, locations);
+}
+
+void add_locations(const std::vector<onnx::Node>& nodes, Locations& locations) {
+  for (const onnx::Node& node : nodes)
+    for (const onnx::Attribute& attribute : node.attributes) {
+      for (const onnx::Tensor& tensor : attribute.tensors) add_location(tensor, locations);
+      for (const auto& body : attribute.graphs) add_locations(*body, locations);
+    }
+}
+
+// The files beside the model that hold its weights, sorted.
+Locations external_files(const std::string& path) {
+  const onnx::Model model = onnx::read_model(path);
+  Locations locations;
+  add_locations(model.graph, locations);
+  for (const onnx::Function& function : model.functions) add_locations(function.nodes, locations);
+  return locations;
+}
+
+}  // namespace
+
+struct Model::State {
+  std::string path;
+  ImportOptions options;
+  std::mutex mutex;
+  std::unique_ptr<const graph::Graph> graph;
+  double import_ms = 0;
+};
+
+Model Model::load(const std::string& path, const ImportOptions& options) {
+  if (!identify(path))
+    throw UserError(fmt::format("cannot read {}: there is no such file", path), {.file = path});
+  Model model;
+  model.state_ = std::make_shared<State>();
+  model.state_->path = path;
+  model.state_->options = options;
+  return model;
+}
+
+const std::string& Model::path() const {
+  return state_->path;
+}
+
+const graph::Graph& Model::graph() const {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->graph) {
+    const auto start = std::chrono::steady_clock::now();
+    state_->graph = std::make_unique<const graph::Graph>(import_onnx(state_->path, state_->options));
+    state_->import_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
+  return *state_->graph;
+}
+
+double Model::import_ms() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->import_ms;
+}
+
+Hash128 Model::content_hash(const Cache& cache) const {
+  if (const auto known = cache.find_model(path())) return *known;
+  // Identities first: a file that changes while it is hashed then has another one.
+  std::vector<FileIdentity> files;
+  Hasher hasher;
+  const auto add = [&](const std::string& file) {
+    const auto identity = identify(file);
+    if (!identity) return;           // importing it says what is missing
+    files.push_back(*identity);
+    hasher.add_bytes(MappedFile(file).bytes());
+  };
+  add(path());
+  for (const std::string& location : external_files(path())) {
+    hasher.add(std::string_view(location));
+    add((fs::path(path()).parent_path() / location).string());
+  }
+  const Hash128 hash = hasher.finish();
+  cache.store_model(path(), files, hash);
+  return hash;
+}
+
+}  // namespace fusewise::session

@@ -1,0 +1,126 @@
+// The public interface: a model, and sessions that run it. A session is compiled when it is made, or taken from the
+// cache; then any number of threads may run it at once.
+//
+//   const Model model = Model::load("model.onnx");
+//   const Session session(model, {.threads = 8});
+//   const std::vector<graph::Tensor> outputs = session.run(inputs);
+//
+// Errors are exceptions of base/error.h.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/compiler.h"
+#include "graph/interpreter/tensor.h"
+#include "machine/machine.h"
+#include "session/inputs.h"
+#include "session/model.h"
+
+namespace fusewise::session {
+
+struct SessionOptions {
+  int threads = 0;                                  // 0: physical cores within affinity mask and quota
+  compiler::Numerics numerics = compiler::Numerics::default_;
+  fusion::FusionMode fusion = fusion::FusionMode::on;
+  std::optional<machine::Machine> machine = {};     // nothing: the one this process runs on
+  bool use_cache = true;
+  std::optional<std::string> cache_folder = {};     // nothing: FUSEWISE_CACHE_DIR, else the user's cache folder
+  std::optional<std::string> plan_text = {};        // a plan file to replay
+  SymbolValues static_symbols = {};                 // compiled in: the program runs in these sizes only
+  std::vector<std::string> disabled_passes = {};
+  bool poison = false;                              // fill what is not written yet with NaN (for tests; slow)
+  std::function<void(const std::string& text)> warn = {};
+  std::function<void(const std::string& phase, int done, int total)> progress = {};
+  std::function<void(const std::string& stage, const std::string& name, const std::string& text)> dump = {};
+};
+
+struct OutputInfo {
+  std::string name;
+  DataType type = DataType::undefined;
+  Shape shape;
+};
+
+struct SessionInfo {
+  bool cache_hit = false;
+  double import_ms = 0, compile_ms = 0;             // 0 for a program from the cache
+  double load_ms = 0;                               // opening the program, once steps included
+  std::map<std::string, double> phases_ms;          // of the compilation
+  int threads = 1;
+  std::string machine;
+  std::vector<std::string> symbols;
+  std::vector<InputInfo> inputs;
+  std::vector<OutputInfo> outputs;
+  int64_t kernels = 0;                              // launched per run
+  int64_t phases = 0;                               // of those kernels
+  int64_t copies = 0;
+  int64_t host_steps = 0;                           // operators that no generated kernel runs
+  int64_t weights_bytes = 0;
+  Dim flops;                                        // of a run
+  double predicted_ms = 0, lower_bound_ms = 0;      // of the plan
+};
+
+// A step of a run: what it is and, where the plan says so, what it should take.
+struct StepInfo {
+  std::string label;                                // the model's nodes
+  std::string kernel;                               // empty for a copy
+  int phases = 0;
+  std::optional<double> predicted_ms;
+};
+
+class Session;
+
+// Inputs and outputs bound to a session: running again allocates nothing. For one thread at a time.
+class PreparedRun {
+ public:
+  // UserError when cancelled.
+  void run();
+  // Adds each step's seconds to `step_seconds`, one per step.
+  void run_with_timing(std::span<double> step_seconds);
+  const std::vector<graph::Tensor>& outputs() const;
+  int64_t arena_bytes() const;
+  int64_t bytes_moved() const;                      // by all steps: what each reads and writes, once per step
+  int64_t compulsory_bytes() const;                 // inputs, outputs and weights
+  int64_t flops() const;
+
+ private:
+  friend class Session;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+class Session {
+ public:
+  explicit Session(const Model& model, const SessionOptions& options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  // In the model's order. UserError when the inputs do not fit the model.
+  std::vector<graph::Tensor> run(std::span<const graph::Tensor> inputs,
+                                 const std::atomic<bool>* cancel = nullptr) const;
+  PreparedRun prepare(std::span<const graph::Tensor> inputs) const;
+
+  const SessionInfo& info() const;
+  const std::vector<StepInfo>& steps() const;
+
+ private:
+  friend class PreparedRun;
+  struct State;
+  std::shared_ptr<const State> state_;
+};
+
+}  // namespace fusewise::session
+
+namespace fusewise {
+using session::Model;
+using session::Session;
+using session::SessionOptions;
+}  // namespace fusewise
