@@ -31,6 +31,10 @@ class Parser {
   [[noreturn]] void fail(const std::string& message) const {
     throw UserError(fmt::format("kernel text, line {}: {}", token_line_, message));
   }
+  // About what was read already: the next token may stand on a later line.
+  [[noreturn]] void fail_behind(const std::string& message) const {
+    throw UserError(fmt::format("kernel text, line {}: {}", last_line_, message));
+  }
   void next();
   bool at(std::string_view text) const { return kind_ != Kind::end && token_ == text; }
   bool accept(std::string_view text) {
@@ -81,13 +85,14 @@ class Parser {
     uint32_t id;
   };
   void define(const std::string& text, Name meaning) {
-    if (!names_.emplace(text, meaning).second) fail(fmt::format("'{}' is defined twice", text));
+    if (!names_.emplace(text, meaning).second) fail_behind(fmt::format("'{}' is defined twice", text));
   }
 
   std::string_view text_;
   size_t position_ = 0;
   int line_ = 1;
   int token_line_ = 1;
+  int last_line_ = 1;   // of the token before
   Kind kind_ = Kind::end;
   std::string_view token_;
   Kernel kernel_;
@@ -98,6 +103,7 @@ class Parser {
 };
 
 void Parser::next() {
+  last_line_ = token_line_;
   for (; position_ < text_.size(); ++position_) {
     const char c = text_[position_];
     if (c == '\n') ++line_;
@@ -167,7 +173,7 @@ Type Parser::type() {
 
 DataType Parser::element() {
   const Type result = type();
-  if (result.lanes != 1) fail("elements of buffers have no lanes");
+  if (result.lanes != 1) fail_behind("elements of buffers have no lanes");
   return result.element;
 }
 
@@ -182,7 +188,10 @@ Kernel Parser::parse() {
 
 void Parser::header() {
   expect("kernel");
-  kernel_.name = name("a name for the kernel");
+  // No other name can be mistaken for it, so it may be any word.
+  if (kind_ != Kind::word) fail(fmt::format("expected a name for the kernel, found '{}'", token_));
+  kernel_.name = std::string(token_);
+  next();
   expect("(");
   while (!at(";") && !at(")")) {
     if (!kernel_.parameters.empty()) expect(",");
@@ -271,7 +280,7 @@ StmtId Parser::loop() {
   expect("..");
   stmt.b = expression(1);
   stmt.value = accept("step") ? integer() : 1;
-  if (stmt.value <= 0) fail("the step of a loop must be positive");
+  if (stmt.value <= 0) fail_behind("the step of a loop must be positive");
   const auto known = names_.find(variable);
   if (known != names_.end() && known->second.meaning == Meaning::variable) {
     stmt.target = known->second.id;
@@ -303,7 +312,7 @@ StmtId Parser::declaration(bool is_mutable) {
   const auto known = names_.find(variable);
   if (known != names_.end() && known->second.meaning == Meaning::variable) {
     stmt.target = known->second.id;
-    if (kernel_.variables[stmt.target].type != declared) fail(fmt::format("'{}' has another type above", variable));
+    if (kernel_.variables[stmt.target].type != declared) fail_behind(fmt::format("'{}' has another type above", variable));
   } else {
     stmt.target = builder_.variable(variable, declared, is_mutable);
     define(variable, {Meaning::variable, stmt.target});
@@ -330,7 +339,7 @@ StmtId Parser::allocation() {
     stmt.target = known->second.id;
     const Buffer& before = kernel_.buffers[stmt.target];
     if (before.element != b.element || before.size != b.size || before.scope != b.scope)
-      fail(fmt::format("'{}' is something else above", b.name));
+      fail_behind(fmt::format("'{}' is something else above", b.name));
     return add(std::move(stmt));
   }
   stmt.target = static_cast<BufferId>(kernel_.buffers.size());
@@ -357,7 +366,7 @@ StmtId Parser::alias() {
   const auto known = names_.find(b.name);
   if (known != names_.end() && known->second.meaning == Meaning::buffer) {
     stmt.target = known->second.id;
-    if (!kernel_.buffers[stmt.target].is_alias) fail(fmt::format("'{}' is something else above", b.name));
+    if (!kernel_.buffers[stmt.target].is_alias) fail_behind(fmt::format("'{}' is something else above", b.name));
     return add(std::move(stmt));
   }
   stmt.target = static_cast<BufferId>(kernel_.buffers.size());
@@ -370,14 +379,14 @@ BufferId Parser::buffer(std::string_view what) {
   const std::string text = name(what);
   const auto found = names_.find(text);
   if (found == names_.end() || found->second.meaning != Meaning::buffer)
-    fail(fmt::format("there is no buffer '{}'", text));
+    fail_behind(fmt::format("there is no buffer '{}'", text));
   return found->second.id;
 }
 
 StmtId Parser::store_or_assign() {
   const std::string target = name("a statement");
   const auto found = names_.find(target);
-  if (found == names_.end()) fail(fmt::format("'{}' is not defined", target));
+  if (found == names_.end()) fail_behind(fmt::format("'{}' is not defined", target));
   Stmt stmt;
   stmt.target = found->second.id;
   if (found->second.meaning == Meaning::buffer) {
@@ -389,7 +398,7 @@ StmtId Parser::store_or_assign() {
     expect("=");
     stmt.b = expression();
   } else {
-    if (found->second.meaning != Meaning::variable) fail(fmt::format("'{}' cannot be assigned", target));
+    if (found->second.meaning != Meaning::variable) fail_behind(fmt::format("'{}' cannot be assigned", target));
     stmt.kind = StmtKind::assign;
     expect("=");
     stmt.a = expression();
@@ -452,13 +461,13 @@ ExprId Parser::expression(int level) {
 
 ExprId Parser::operation(Expr e, std::optional<Type> stated) {
   if (!stated) stated = usual_type(kernel_, e);
-  if (!stated) fail("the operation has no meaning for operands of these types; state a type as in name<type>(...)");
+  if (!stated) fail_behind("the operation has no meaning for operands of these types; state a type as in name<type>(...)");
   e.type = *stated;
   return builder_.share(e);
 }
 
 ExprId Parser::float_constant(double value, Type type) {
-  if (!is_float(type.element) || !is_computable(type.element)) fail("a number with a fraction needs a float type");
+  if (!is_float(type.element) || !is_computable(type.element)) fail_behind("a number with a fraction needs a float type");
   return builder_.floating(type, value);
 }
 
@@ -533,7 +542,7 @@ ExprId Parser::vector_call(const std::string& function) {
     const std::string combine = name("sum, product, max or min");
     constexpr std::string_view names[] = {"sum", "product", "max", "min"};
     while (e.value < 4 && names[e.value] != combine) ++e.value;
-    if (e.value == 4) fail(fmt::format("'{}' does not combine lanes", combine));
+    if (e.value == 4) fail_behind(fmt::format("'{}' does not combine lanes", combine));
     expect(",");
     e.a = expression();
     e.type = kernel_.exprs[e.a].type;
@@ -547,7 +556,7 @@ ExprId Parser::vector_call(const std::string& function) {
     expect(",");
   }
   const int64_t lanes = integer();
-  if (lanes < 1 || lanes > UINT16_MAX) fail("a vector has 1 to 65535 lanes");
+  if (lanes < 1 || lanes > UINT16_MAX) fail_behind("a vector has 1 to 65535 lanes");
   e.type = {kernel_.exprs[e.a].type.element, static_cast<uint16_t>(lanes)};
   return builder_.share(e);
 }
@@ -601,9 +610,9 @@ ExprId Parser::call(const std::string& function) {
     e.kind = ExprKind::bitcast;
     wanted = 1;
   } else {
-    fail(fmt::format("there is no function '{}'", function));
+    fail_behind(fmt::format("there is no function '{}'", function));
   }
-  if (count != wanted) fail(fmt::format("'{}' takes {} operands, not {}", function, wanted, count));
+  if (count != wanted) fail_behind(fmt::format("'{}' takes {} operands, not {}", function, wanted, count));
   return operation(e, stated);
 }
 
@@ -618,12 +627,12 @@ ExprId Parser::primary() {
     const bool value = at("true");
     next();
     const Type stated = accept(":") ? type() : Type{DataType::boolean, 1};
-    if (stated.element != DataType::boolean) fail("true and false are booleans");
+    if (stated.element != DataType::boolean) fail_behind("true and false are booleans");
     return constant_of(value ? 1 : 0, stated);
   }
   if (kind_ == Kind::word && token_[0] == '#') {
     const auto found = bound_.find(token_);
-    if (found == bound_.end()) fail(fmt::format("'{}' is not bound before this statement", token_));
+    if (found == bound_.end()) fail_behind(fmt::format("'{}' is not bound before this statement", token_));
     next();
     return found->second;
   }
@@ -632,7 +641,7 @@ ExprId Parser::primary() {
   // Functions are known by what follows, so that names and functions do not get into each other's way; a name
   // followed by '<' is compared, unless it is no name.
   if (at("(") || (at("<") && found == names_.end())) return call(word);
-  if (found == names_.end()) fail(fmt::format("'{}' is not defined", word));
+  if (found == names_.end()) fail_behind(fmt::format("'{}' is not defined", word));
   const uint32_t id = found->second.id;
   switch (found->second.meaning) {
     case Meaning::parameter:

@@ -11,16 +11,18 @@ class Uniformity {
  public:
   explicit Uniformity(const Kernel& kernel);
   // Whether threads of one block may have different values: it depends on the variable of a thread or lane loop,
-  // directly, through variables, or through where it loads from.
+  // directly, through variables, through memory of its own, or through where it loads from.
   bool varies(ExprId expr) const { return expr != none && exprs_[expr]; }
 
  private:
   bool mark(StmtId stmt, bool divergent);
-  bool mark_variable(VariableId variable);
+  static bool set(std::vector<bool>& marks, size_t index);
+  bool mark_store(const Stmt& stmt, bool divergent);
   void mark_exprs();
 
   const Kernel& kernel_;
   std::vector<bool> variables_;
+  std::vector<bool> buffers_;      // private ones that hold what varies
   std::vector<bool> exprs_;
 };
 

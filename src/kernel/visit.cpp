@@ -147,7 +147,8 @@ void Rewriter::rewrite_phases() {
   for (StmtId& phase : kernel_.phases) phase = rewrite_statement(phase);
 }
 
-ExprId substitute(Kernel& kernel, Builder& builder, ExprId expr, VariableId variable, ExprId replacement) {
+ExprId substitute_in_expression(Kernel& kernel, Builder& builder, ExprId expr, VariableId variable,
+                                ExprId replacement) {
   Rewriter rewriter(kernel, builder, [&](ExprId, const Expr& e) {
     return e.kind == ExprKind::read && e.value == variable ? replacement : none;
   });
@@ -187,8 +188,8 @@ struct Renaming {
 
 }  // namespace
 
-StmtId substitute(Kernel& kernel, Builder& builder, StmtId stmt, VariableId variable, ExprId replacement,
-                  bool rename) {
+StmtId substitute(Kernel& kernel, Builder& builder, StmtId stmt, VariableId variable,
+                  ExprId replacement, bool rename) {
   if (!rename) {
     Rewriter rewriter(kernel, builder, [&](ExprId, const Expr& e) {
       return e.kind == ExprKind::read && e.value == variable ? replacement : none;

@@ -74,10 +74,11 @@ class Rewriter {
 };
 
 // `expr` with reads of `variable` replaced.
-ExprId substitute(Kernel& kernel, Builder& builder, ExprId expr, VariableId variable, ExprId replacement);
+ExprId substitute_in_expression(Kernel& kernel, Builder& builder, ExprId expr, VariableId variable,
+                                ExprId replacement);
 // A copy of the statement with reads of `variable` replaced; variables and buffers that it defines are shared with
 // the original unless `rename` asks for fresh ones (needed when both end up visible in one place).
-StmtId substitute(Kernel& kernel, Builder& builder, StmtId stmt, VariableId variable, ExprId replacement,
-                  bool rename = false);
+StmtId substitute(Kernel& kernel, Builder& builder, StmtId stmt, VariableId variable,
+                  ExprId replacement, bool rename = false);
 
 }  // namespace fusewise::kernel

@@ -87,11 +87,9 @@ class Machine {
 };
 
 void Machine::fault(Fault kind, StmtId statement, const std::string& detail) const {
-  std::string text = statement == none ? "" : statement_text(kernel_, statement);
-  throw KernelFault(kind,
-                    fmt::format("kernel '{}': {}: {}{}{}", kernel_.name, name_of(kind), detail,
-                                text.empty() ? "" : " in: ", text),
-                    std::move(text));
+  const std::string text = statement == none ? "" : statement_text(kernel_, statement);
+  const std::string place = text.empty() ? "" : " in: " + text;
+  throw KernelFault(kind, fmt::format("kernel '{}': {}: {}{}", kernel_.name, name_of(kind), detail, place), text);
 }
 
 void Machine::check_overlap(std::span<const BufferArgument> buffers) const {
