@@ -1,0 +1,43 @@
+// From a graph to a program: the only room that knows the whole order. Rewrites, plan, kernels, objects, steps.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fusion/plan.h"
+#include "graph/graph.h"
+#include "machine/machine.h"
+#include "program/program.h"
+
+namespace fusewise::compiler {
+
+enum class Numerics : uint8_t { strict, default_, fast };
+
+struct CompileOptions {
+  Numerics numerics = Numerics::default_;
+  fusion::FusionMode fusion = fusion::FusionMode::on;
+  machine::Machine machine;                 // whose code generation features the kernels may use
+  int threads = 1;                          // that the program will run on; the plan reckons with it
+  int compile_threads = 1;
+  std::optional<std::string> plan_text;     // a plan file's text to replay
+  std::vector<std::string> disabled_passes; // rewrites and kernel passes by name
+  // Called with a phase ("rewrite", "plan", "lower", "codegen", "link") and done / total.
+  std::function<void(const std::string& phase, int done, int total)> progress;
+  // Called with (stage, name, text) for `dump`: stages graph, rewritten, plan, schedule, kernel, llvm, assembly.
+  std::function<void(const std::string& stage, const std::string& name, const std::string& text)> dump;
+};
+
+struct Compiled {
+  program::Program program;
+  fusion::FusionPlan plan;
+  graph::Graph graph;                       // after rewrites; the plan's node ids are into it
+  std::map<std::string, double> milliseconds;  // per phase
+};
+
+// UserError for a plan that does not fit, UnsupportedError for what cannot be compiled yet.
+Compiled compile(graph::Graph graph, const CompileOptions& options);
+
+}  // namespace fusewise::compiler

@@ -1,0 +1,28 @@
+// The tile chooser: a schedule for a region on a machine, by rules on kinds, maps and sizes. What it proposes may
+// still be refused by `build_tree`; the planner then takes the region apart.
+#pragma once
+
+#include "machine/machine.h"
+#include "schedule/region_forms.h"
+#include "schedule/schedule.h"
+
+namespace fusewise::fusion {
+
+struct TileOptions {
+  int threads = 1;
+  ReductionOrder order;
+  SymbolValues usual;              // values of symbols to reckon with
+  int64_t grid_tile = 0;           // elements along the main row axis of a root's tile; 0: chosen by capacity
+};
+
+schedule::Schedule choose_schedule(const schedule::RegionForms& forms, const schedule::Layouts& layouts,
+                                   const machine::Machine& machine, const TileOptions& options);
+
+// The accumulators of a contraction of `rows` x `columns` results: rows and columns of one register tile.
+struct ContractionTile {
+  int64_t rows = 1, columns = 1;
+};
+ContractionTile contraction_tile(const machine::Machine& machine, DataType accumulator, int64_t rows, int64_t columns,
+                                 int contractions);
+
+}  // namespace fusewise::fusion

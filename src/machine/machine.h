@@ -1,0 +1,47 @@
+// A machine as data: what the planner, the cost model and code generation may know of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "numerics/data_type.h"
+
+namespace fusewise::machine {
+
+// A register tile that is known to run without spills: rows x vectors of accumulators.
+struct RegisterTile {
+  int rows = 0;
+  int vectors = 0;
+};
+
+// How a figure came to be known; printed by the `machine` command.
+enum class Origin : uint8_t { data_sheet, detected, measured };
+
+struct Machine {
+  std::string name;
+  std::string architecture;          // "x86-64"
+  std::string cpu;                   // for code generation: "native", "x86-64-v3", "x86-64-v4"
+  int vector_bits = 256;
+  int vector_registers = 16;
+  int fma_units = 2;
+  double gigahertz = 2.5;            // nominal; only ratios matter
+  int cores = 1;
+  int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 32 << 20;  // l3: shared by all cores
+  // Bytes per cycle and core that a streaming read gets from each level.
+  double l1_bandwidth = 64, l2_bandwidth = 32, l3_bandwidth = 12, memory_bandwidth = 5;
+  double dispatch_microseconds = 0.7;  // one parallel step
+  std::vector<RegisterTile> contraction_tiles;  // best first
+  Origin origin = Origin::data_sheet;
+
+  int lanes(DataType type) const { return vector_bits / (8 * (bytes_of(type) > 0 ? bytes_of(type) : 1)); }
+  // Multiply-adds of float32 per cycle and core.
+  double fma_per_cycle() const { return static_cast<double>(fma_units) * vector_bits / 32; }
+};
+
+// The machine this process runs on; `cpu` "native" or an x86-64 level to restrict code to.
+Machine host_machine(const std::string& cpu = "native");
+Machine machine_from_text(const std::string& text);   // the format that to_text writes; UserError with the line
+std::string to_text(const Machine& machine);
+
+}  // namespace fusewise::machine

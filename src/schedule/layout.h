@@ -1,0 +1,39 @@
+// The physical layout of a value: which dimension runs fastest, and which are cut into blocks. A property of an
+// edge in the plan; the graph knows nothing of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "numerics/dim.h"
+
+namespace fusewise::schedule {
+
+// Physical dimensions from outermost to innermost: first `order` (a permutation of the value's dimensions), each
+// with index / block for a blocked dimension, then one dimension of size `block` per entry of `blocks`, with
+// index % block. Weights [K, N] packed in panels of 48 columns are order {1, 0}, blocks {{1, 48}}:
+// [N / 48][K][48]. A blocked dimension is padded to a multiple of its block.
+struct Layout {
+  struct Block {
+    int dim = 0;
+    int64_t block = 1;
+    friend bool operator==(const Block&, const Block&) = default;
+  };
+  std::vector<int> order;
+  std::vector<Block> blocks;
+
+  bool is_row_major() const;
+  int innermost() const;                             // the dimension that is contiguous, -1 for rank 0
+  // "row" for row-major, else "0231" or "1.0|1:48".
+  std::string to_string() const;
+  static Layout parse(std::string_view text, int rank);
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+Layout row_major(int rank);
+// Elements in memory, padding of blocked dimensions included.
+Dim physical_elements(const Layout& layout, const Shape& shape);
+
+}  // namespace fusewise::schedule

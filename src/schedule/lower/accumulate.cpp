@@ -1,0 +1,302 @@
+// Contractions and window reductions: accumulators in registers, the reduction axes as loops in strict order. A guard
+// on a tap becomes a loop bound where it is the same for the whole register tile, and a select elsewhere.
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "numerics/reduction.h"
+#include "schedule/lower/lowering.h"
+
+namespace fusewise::schedule {
+
+using kernel::Scope;
+using kernel::Type;
+
+namespace {
+
+template <class T>
+Scalar identity_scalar(Combine combine, DataType type) {
+  const T value = fusewise::identity_of<T>(combine);
+  return is_float(type) ? Scalar{type, static_cast<double>(value), 0} : Scalar{type, 0, static_cast<int64_t>(value)};
+}
+
+Scalar reduction_identity(Combine combine, DataType type) {
+  switch (type) {
+    case DataType::boolean: return identity_scalar<bool>(combine, type);
+    case DataType::int8: return identity_scalar<int8_t>(combine, type);
+    case DataType::int16: return identity_scalar<int16_t>(combine, type);
+    case DataType::int32: return identity_scalar<int32_t>(combine, type);
+    case DataType::int64: return identity_scalar<int64_t>(combine, type);
+    case DataType::uint8: return identity_scalar<uint8_t>(combine, type);
+    case DataType::uint16: return identity_scalar<uint16_t>(combine, type);
+    case DataType::uint32: return identity_scalar<uint32_t>(combine, type);
+    case DataType::uint64: return identity_scalar<uint64_t>(combine, type);
+    case DataType::float32: return identity_scalar<float>(combine, type);
+    case DataType::float64: return identity_scalar<double>(combine, type);
+    default: throw InternalError("no reduction accumulates in this type");
+  }
+}
+
+}  // namespace
+
+ExprId Lowering::identity_of(Combine combine, DataType type) {
+  const Scalar identity = reduction_identity(combine, type);
+  return is_float(type) ? builder_.floating({type, 1}, identity.f) : builder_.constant({type, 1}, identity.i);
+}
+
+ExprId Lowering::combined(Combine combine, DataType type, ExprId a, ExprId b) {
+  static constexpr ScalarOp ops[] = {ScalarOp::add, ScalarOp::mul, ScalarOp::max, ScalarOp::min};
+  return builder_.apply(ops[static_cast<size_t>(combine)], {type, 1}, a, b);
+}
+
+BufferId Lowering::register_buffer(const char* name, DataType type, int64_t elements, std::vector<StmtId>& statements) {
+  kernel::Buffer buffer;
+  buffer.name = name;
+  buffer.element = type;
+  buffer.scope = Scope::registers;
+  buffer.written = true;
+  buffer.size = builder_.integer(std::max<int64_t>(elements, 1));
+  const BufferId id = builder_.buffer(buffer);
+  statements.push_back(builder_.allocate(id));
+  return id;
+}
+
+// True if the guard has one truth value for all elements of the register tile.
+bool Lowering::uniform(const Guard& guard, const Box& box, const Form& form) const {
+  const auto points = [&](const LinearIndex& linear) {
+    return std::all_of(linear.terms.begin(), linear.terms.end(), [&](const graph::AxisTerm& t) {
+      const auto axis = static_cast<size_t>(t.axis);
+      return form.axes[axis].reduction || box[axis].extent.exact == 1;
+    });
+  };
+  return points(guard.expr.linear) && guard.expr.quasi.empty() && !guard.expr.gathered;
+}
+
+StmtId Lowering::emit_accumulate_body(int index, const Box& box, const KnownGuards& known) {
+  const NodeId node = stage(index).node;
+  const Form& form = forms_.form(node);
+  const DataType type = form.accumulation->accumulator;
+  std::vector<StmtId> statements;
+
+  const Tile first = tile_of(index, box);
+  const BufferId accumulators = register_buffer("acc", type, first.elements, statements);
+  statements.push_back(over_tile(
+      first, builder_.store(accumulators, first.position, identity_of(form.accumulation->combine, type))));
+
+  const Tile tile = tile_of(index, box);
+  std::vector<const Guard*> open;
+  for (const Read& read : form.reads)
+    for (const Guard& guard : read.guards)
+      if (!known.count({node, &guard})) open.push_back(&guard);
+  Coordinates axes = tile.coordinates;
+  axes.resize(form.axes.size(), zero());
+  statements.push_back(reduction_nest(index, box, tile, accumulators, axes, form.parallel_axes(), open));
+
+  const Tile last = tile_of(index, box);
+  std::vector<StmtId> stores;
+  store_element(index, last.coordinates, builder_.load(accumulators, last.position), last.mask, stores);
+  statements.push_back(over_tile(last, builder_.block(std::move(stores))));
+  return builder_.block(std::move(statements));
+}
+
+StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, BufferId accumulators, Coordinates& axes,
+                                int reduction, std::vector<const Guard*>& open) {
+  const NodeId node = stage(index).node;
+  const Form& form = forms_.form(node);
+  if (reduction == static_cast<int>(form.axes.size())) return update(index, tile, accumulators, axes, open);
+
+  const auto axis = static_cast<size_t>(reduction);
+  ExprId begin = zero(), end = dim_expr(form.axes[axis].extent);
+  std::vector<const Guard*> rest;
+  for (const Guard* guard : open) {
+    int64_t coefficient = 0;
+    bool later = false;
+    for (const graph::AxisTerm& t : guard->expr.linear.terms) {
+      if (t.axis == reduction && t.coefficient.is_constant()) coefficient = t.coefficient.value();
+      else if (t.axis >= reduction) later = true;
+    }
+    if (coefficient <= 0 || later || !uniform(*guard, box, form)) {
+      rest.push_back(guard);
+      continue;
+    }
+    // low <= c * r + other < high  =>  ceil((low - other) / c) <= r < ceil((high - other) / c)
+    Coordinates at_zero = axes;
+    at_zero[axis] = zero();
+    const ExprId other = index_expr(node, guard->expr, at_zero, kernel::none);
+    const ExprId step = builder_.integer(coefficient);
+    const auto ceiling = [&](const Dim& limit) {
+      const ExprId distance = builder_.sub(dim_expr(limit), other);
+      return builder_.floor_div(builder_.add(distance, builder_.integer(coefficient - 1)), step);
+    };
+    begin = builder_.max(begin, ceiling(guard->low));
+    end = builder_.min(end, ceiling(guard->high));
+  }
+  const auto trips = builder_.constant_value(builder_.sub(end, begin));
+  if (trips && *trips <= 0) return builder_.block({});
+  if (trips == 1) {
+    axes[axis] = begin;
+    return reduction_nest(index, box, tile, accumulators, axes, reduction + 1, rest);
+  }
+  // Few constant taps of the innermost loop are unrolled, so that neighbouring windows share their loads.
+  const bool innermost = std::all_of(form.axes.begin() + reduction + 1, form.axes.end(),
+                                     [](const graph::Axis& a) { return a.extent.is(1); });
+  const bool unrolled = innermost && trips && *trips <= 8 && builder_.constant_value(begin) == 0;
+  const VariableId k = builder_.variable("k", {DataType::int64, 1});
+  builder_.set_range(k, 0, trips && builder_.constant_value(begin) == 0 ? *trips - 1 : std::numeric_limits<int64_t>::max());
+  axes[axis] = builder_.read(k);
+  const StmtId body = reduction_nest(index, box, tile, accumulators, axes, reduction + 1, rest);
+  return builder_.loop(unrolled ? LoopKind::unrolled : LoopKind::serial, k, begin, end, 1, body);
+}
+
+StmtId Lowering::update(int index, const Tile& tile, BufferId accumulators, const Coordinates& axes,
+                        const std::vector<const Guard*>& open) {
+  const NodeId node = stage(index).node;
+  const Form& form = forms_.form(node);
+  const DataType type = form.accumulation->accumulator;
+  ExprId condition = kernel::none;
+  for (const Guard* guard : open) condition = both(condition, guard_expr(node, *guard, axes, kernel::none));
+
+  const ExprId old = builder_.load(accumulators, tile.position);
+  std::map<int, ExprId> done;
+  ExprId next = kernel::none;
+  if (form.accumulation->multiply_add) {
+    const std::vector<int>& factors = form.body.back().arguments;
+    const ExprId a = convert(body_value(node, factors[0], axes, condition, done), type);
+    const ExprId b = convert(body_value(node, factors[1], axes, condition, done), type);
+    next = is_float(type) ? builder_.fma(a, b, old)
+                          : builder_.apply(ScalarOp::add, {type, 1}, old, builder_.apply(ScalarOp::mul, {type, 1}, a, b));
+  } else {
+    const ExprId value = body_value(node, static_cast<int>(form.body.size()) - 1, axes, condition, done);
+    next = combined(form.accumulation->combine, type, old, convert(value, type));
+  }
+  if (condition != kernel::none) next = builder_.apply(ScalarOp::select, {type, 1}, condition, next, old);
+  return over_tile(tile, builder_.store(accumulators, tile.position, next));
+}
+
+// --- The interior of an axis along which taps can fall on padding.
+
+namespace {
+
+struct Interior {
+  std::vector<std::pair<NodeId, const Guard*>> guards;
+  ExprId begin = kernel::none, end = kernel::none;
+};
+
+}  // namespace
+
+// Where a register tile spans several windows, the part of the axis on which no tap of any window falls on padding
+// runs without guards, the border one window at a time (its taps cut by the loop bounds).
+StmtId Lowering::loop_interior(int index, const Box& box, int axis, int64_t tile, bool vector, const KnownGuards& known,
+                               const Continuation& next) {
+  Interior interior;
+  const std::vector<int> holders = stages_of_body(index);
+  for (int holder : holders) {
+    const NodeId node = stage(holder).node;
+    const Form& form = forms_.form(node);
+    if (!form.accumulation || !form.accumulation->sequential) continue;
+    const std::vector<int> own = axes_in_body(index, node);
+    for (const Read& read : form.reads)
+      for (const Guard& guard : read.guards) {
+        const auto range = guard_range(form, guard, own, axis);
+        if (!range) continue;
+        interior.guards.push_back({node, &guard});
+        interior.begin = interior.begin == kernel::none ? range->first : builder_.max(interior.begin, range->first);
+        interior.end = interior.end == kernel::none ? range->second : builder_.min(interior.end, range->second);
+      }
+  }
+  if (interior.guards.empty() || (tile == 1 && !vector)) return loop_over(box, axis, tile, true, vector, known, next);
+
+  const BoxDim& dim = box[static_cast<size_t>(axis)];
+  const ExprId low = dim.low, high = builder_.add(dim.low, dim.extent.value);
+  const ExprId begin = builder_.min(builder_.max(interior.begin, low), high);
+  const ExprId end = builder_.max(builder_.min(interior.end, high), begin);
+  KnownGuards inside = known;
+  inside.insert(interior.guards.begin(), interior.guards.end());
+  std::vector<StmtId> statements;
+  const auto part = [&](ExprId from, ExprId to, int64_t step, const KnownGuards& facts) {
+    const ExprId count = builder_.sub(to, from);
+    if (builder_.constant_value(count) == 0) return;
+    Box inner = box;
+    BoxDim& d = inner[static_cast<size_t>(axis)];
+    d.low = from;
+    d.extent = extent_of(builder_, count, dim.extent.bound, dim.extent.bound_value, 1);
+    statements.push_back(loop_over(inner, axis, step, true, vector && step == tile, facts, next));
+  };
+  part(low, begin, 1, known);
+  part(begin, end, tile, inside);
+  part(end, high, 1, known);
+  return builder_.block(std::move(statements));
+}
+
+// The stage itself and the register tiles attached to its body.
+std::vector<int> Lowering::stages_of_body(int index) const {
+  std::vector<int> result = {index};
+  for (int c : stage(index).children)
+    if (stage(c).placement == Placement::registers) result.push_back(c);
+  return result;
+}
+
+// The range of the body's axis `axis` on which the guard holds for every tap, if the guard is of that kind: linear,
+// one parallel axis that is the body's axis, constant tap extents.
+std::optional<std::pair<ExprId, ExprId>> Lowering::guard_range(const Form& form, const Guard& guard,
+                                                               const std::vector<int>& own, int axis) {
+  const IndexExpr& e = guard.expr;
+  if (!e.quasi.empty() || e.gathered) return std::nullopt;
+  int64_t coefficient = 0, least = 0, most = 0;
+  for (const graph::AxisTerm& t : e.linear.terms) {
+    if (!t.coefficient.is_constant()) return std::nullopt;
+    const int64_t c = t.coefficient.value();
+    const graph::Axis& a = form.axes[static_cast<size_t>(t.axis)];
+    if (a.reduction) {
+      if (!a.extent.is_constant() || a.extent.is(0)) return std::nullopt;
+      const int64_t span = c * (a.extent.value() - 1);
+      (span < 0 ? least : most) += span;
+    } else if (own[static_cast<size_t>(t.axis)] == axis && c > 0) {
+      coefficient = c;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (coefficient == 0) return std::nullopt;
+  const ExprId step = builder_.integer(coefficient);
+  // c * x + constant + least >= low;  c * x + constant + most <= high - 1
+  const Dim from = guard.low - e.linear.constant - Dim(least) + Dim(coefficient - 1);
+  const Dim to = guard.high - Dim(1) - e.linear.constant - Dim(most);
+  return std::make_pair(builder_.floor_div(dim_expr(from), step),
+                        builder_.add(builder_.floor_div(dim_expr(to), step), builder_.integer(1)));
+}
+
+// For each parallel axis of `node`, the axis of the stage's node that it equals through the inlined readers between
+// them, -1 if none.
+std::vector<int> Lowering::axes_in_body(int index, NodeId node) const {
+  const Stage& s = stage(index);
+  std::map<NodeId, std::vector<int>> axes;
+  const Form& own = forms_.form(s.node);
+  for (int a = 0; a < own.parallel_axes(); ++a) axes[s.node].push_back(a);
+  std::vector<NodeId> order = {s.node};
+  order.insert(order.end(), s.inlined.rbegin(), s.inlined.rend());
+  for (NodeId reader : order) {
+    const auto it = axes.find(reader);
+    if (it == axes.end()) continue;
+    const std::vector<int> reader_axes = it->second;
+    const Form& form = forms_.form(reader);
+    for (const Read& read : form.reads) {
+      const Value operand = forms_.operand(reader, read);
+      if (operand.node == node ? false : !std::binary_search(s.inlined.begin(), s.inlined.end(), operand.node)) continue;
+      const Shape& shape = forms_.graph->type(operand).shape;
+      std::vector<int> mapped;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        const int a = read.guards.empty() ? identity_axis(form, read, static_cast<int>(d), shape[d]) : -1;
+        mapped.push_back(a >= 0 && a < form.parallel_axes() ? reader_axes[static_cast<size_t>(a)] : -1);
+      }
+      const auto [place, first] = axes.emplace(operand.node, mapped);
+      if (!first)
+        for (size_t d = 0; d < mapped.size(); ++d)
+          if (place->second[d] != mapped[d]) place->second[d] = -1;
+    }
+  }
+  const auto it = axes.find(node);
+  return it != axes.end() ? it->second : std::vector<int>(static_cast<size_t>(forms_.form(node).parallel_axes()), -1);
+}
+
+}  // namespace fusewise::schedule

@@ -1,0 +1,86 @@
+#include "schedule/lower/boxes.h"
+
+#include <algorithm>
+
+namespace fusewise::schedule {
+
+using kernel::Builder;
+using kernel::ExprId;
+
+Extent exact_extent(Builder& builder, int64_t extent) {
+  Extent e;
+  e.exact = e.bound = extent;
+  e.value = e.bound_value = builder.integer(extent);
+  e.multiple = std::max<int64_t>(extent, 1);
+  return e;
+}
+
+Extent extent_of(Builder& builder, ExprId value, std::optional<int64_t> bound, ExprId bound_value, int64_t multiple) {
+  if (const auto constant = builder.constant_value(value)) {
+    Extent e = exact_extent(builder, *constant);
+    return e;
+  }
+  Extent e;
+  e.value = value;
+  e.bound = bound;
+  e.bound_value = bound ? builder.integer(*bound) : bound_value;
+  e.multiple = multiple;
+  return e;
+}
+
+namespace {
+
+bool same(const Extent& a, const Extent& b) { return a.value == b.value; }
+
+}  // namespace
+
+BoxDim hull(Builder& builder, const BoxDim& a, const BoxDim& b, const Extent& domain) {
+  BoxDim result;
+  result.inside = a.inside && b.inside;
+  if (a.low == b.low && same(a.extent, b.extent)) {
+    result.low = a.low;
+    result.extent = a.extent;
+    return result;
+  }
+  const auto distance = builder.constant_value(builder.sub(b.low, a.low));
+  if (distance && a.extent.exact && b.extent.exact) {
+    result.low = *distance >= 0 ? a.low : b.low;
+    const int64_t begin = std::min<int64_t>(0, *distance);
+    const int64_t end = std::max(*a.extent.exact, *distance + *b.extent.exact);
+    result.extent = exact_extent(builder, end - begin);
+    return result;
+  }
+  result.low = builder.min(a.low, b.low);
+  const ExprId end = builder.max(builder.add(a.low, a.extent.value), builder.add(b.low, b.extent.value));
+  std::optional<int64_t> bound = domain.bound;
+  if (distance && a.extent.bound && b.extent.bound) {
+    const int64_t span = std::max(*a.extent.bound, *distance + *b.extent.bound) - std::min<int64_t>(0, *distance);
+    bound = bound ? std::min(*bound, span) : span;
+  }
+  result.extent = extent_of(builder, builder.sub(end, result.low), bound, domain.bound_value, 1);
+  // A domain bound says nothing about a hull that sticks out of the domain: such a hull is cut to it.
+  if (!result.inside && !(distance && a.extent.bound && b.extent.bound)) {
+    result = clamp_to(builder, result, domain.value);
+    result.extent.bound = result.extent.exact ? result.extent.exact : domain.bound;
+    if (!result.extent.exact) result.extent.bound_value = domain.bound_value;
+  }
+  return result;
+}
+
+BoxDim clamp_to(Builder& builder, const BoxDim& box, ExprId domain) {
+  if (box.inside) return box;
+  BoxDim result;
+  const ExprId zero = builder.integer(0);
+  result.low = builder.max(box.low, zero);
+  const ExprId end = builder.min(builder.add(box.low, box.extent.value), domain);
+  const ExprId extent = builder.max(builder.sub(end, result.low), zero);
+  result.inside = true;
+  if (result.low == box.low && extent == box.extent.value) {
+    result.extent = box.extent;
+    return result;
+  }
+  result.extent = extent_of(builder, extent, box.extent.bound, box.extent.bound_value, 1);
+  return result;
+}
+
+}  // namespace fusewise::schedule

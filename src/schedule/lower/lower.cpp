@@ -1,0 +1,43 @@
+#include "schedule/lower.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "schedule/lower/lowering.h"
+
+namespace fusewise::schedule {
+
+Lowering::Lowering(const RegionForms& forms, const Tree& tree, const LowerOptions& options)
+    : forms_(forms), tree_(tree), options_(options), builder_(result_.kernel) {
+  storage_.resize(tree.stages.size());
+  before_loop_.resize(tree.stages.size());
+  ring_done_.resize(tree.stages.size(), kernel::none);
+  const auto argument = [&](Value value, bool written) {
+    if (arguments_.count(value)) return;
+    kernel::Buffer buffer;
+    buffer.name = "a" + std::to_string(arguments_.size());
+    buffer.element = forms_.graph->type(value).element;
+    buffer.written = written;
+    arguments_[value] = builder_.buffer(buffer);
+    result_.arguments.push_back(value);
+  };
+  for (Value v : forms_.inputs) argument(v, false);
+  for (Value v : forms_.region.outputs) argument(v, true);
+  for (Value v : tree_.temporaries) argument(v, true);
+}
+
+LoweredKernel Lowering::run() {
+  for (int phase = 0; phase < tree_.phases; ++phase) {
+    std::vector<int> roots;
+    for (size_t i = 0; i < tree_.stages.size(); ++i)
+      if (tree_.stages[i].parent < 0 && tree_.stages[i].phase == phase) roots.push_back(static_cast<int>(i));
+    for (int root : roots) result_.kernel.phases.push_back(emit_root(root));
+  }
+  return std::move(result_);
+}
+
+LoweredKernel lower(const RegionForms& forms, const Tree& tree, const LowerOptions& options) {
+  return Lowering(forms, tree, options).run();
+}
+
+}  // namespace fusewise::schedule

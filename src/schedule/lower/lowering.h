@@ -1,0 +1,164 @@
+// The state and the parts of lowering one tree. Split over files by what they emit: boxes_of_tree.cpp (which box
+// every producer needs), evaluate.cpp (a value at given coordinates), stages.cpp (loop nests and elementwise
+// bodies), accumulate.cpp (contractions and windows), blocked_reduction.cpp (reductions in lanes and blocks).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "schedule/lower.h"
+#include "schedule/lower/boxes.h"
+#include "schedule/tree.h"
+
+namespace fusewise::schedule {
+
+using graph::Form;
+using graph::Guard;
+using graph::IndexExpr;
+using graph::LinearIndex;
+using graph::Read;
+using kernel::BufferId;
+using kernel::ExprId;
+using kernel::LoopKind;
+using kernel::StmtId;
+using kernel::VariableId;
+
+// Guards of reading maps that hold everywhere in the part of the nest that is being emitted.
+using KnownGuards = std::set<std::pair<NodeId, const Guard*>>;
+
+class Lowering {
+ public:
+  Lowering(const RegionForms& forms, const Tree& tree, const LowerOptions& options);
+  LoweredKernel run();
+
+ private:
+  // Where a stage's result lies: element index = sum of (coordinate - low) * stride, the ring dimension modulo its
+  // size. Arguments are addressed by layout instead.
+  struct Storage {
+    BufferId buffer = kernel::none;
+    std::vector<ExprId> low, stride;
+    int ring_dim = -1;
+    ExprId ring = kernel::none;
+  };
+  using Coordinates = std::vector<ExprId>;
+  using Continuation = std::function<StmtId(const Box&, const KnownGuards&)>;
+
+  // --- evaluate.cpp
+  ExprId dim_expr(const Dim& dim);
+  ExprId linear_expr(const LinearIndex& index, const Coordinates& axes);
+  ExprId index_expr(NodeId node, const IndexExpr& index, const Coordinates& axes, ExprId mask);
+  ExprId guard_expr(NodeId node, const Guard& guard, const Coordinates& axes, ExprId mask);
+  ExprId read_value(NodeId node, const Read& read, const Coordinates& axes, ExprId mask);
+  ExprId value_at(Value value, const Coordinates& coordinates, ExprId mask);
+  // The body of an elementwise form at these coordinates.
+  ExprId evaluate(NodeId node, const Coordinates& axes, ExprId mask);
+  ExprId body_value(NodeId node, int position, const Coordinates& axes, ExprId mask,
+                    std::map<int, ExprId>& done);
+  ExprId argument_address(Value value, const Coordinates& coordinates);
+  ExprId stage_address(int stage, const Coordinates& coordinates);
+  ExprId masked_load(BufferId buffer, ExprId address, ExprId mask);
+  bool varies_with_vector(ExprId expr);
+  ExprId convert(ExprId value, DataType to);
+  ExprId both(ExprId a, ExprId b);
+
+  // --- boxes_of_tree.cpp
+  std::map<NodeId, Box> needed_boxes(int stage, const Box& box);
+  Box image(NodeId consumer, const Read& read, const Box& box);
+  BoxDim image_along(NodeId consumer, const Read& read, size_t dim, const Box& box, const Dim& domain);
+  Extent domain_extent(const Dim& dim);
+  Box whole_box(const Shape& shape);
+
+  // --- stages.cpp
+  StmtId emit_root(int stage);
+  StmtId emit_depth(int stage, int depth, const Box& box, const KnownGuards& known);
+  StmtId emit_loop(int stage, int depth, const Box& box, const KnownGuards& known);
+  StmtId emit_child(int child, const Box& needed);
+  StmtId emit_body(int stage, const Box& box, const KnownGuards& known);
+  StmtId emit_map_body(int stage, const Box& box);
+  void store_element(int stage, const Coordinates& coordinates, ExprId value, ExprId mask,
+                     std::vector<StmtId>& statements);
+  void place(int stage, const Box& box, std::vector<StmtId>& statements);
+  void place_ring(int stage, const Box& box);
+  // Runs `next` over steps of `tile` along `axis`; `last`: nothing cuts the axis further, so every step but the tail
+  // has an exact extent.
+  StmtId loop_over(const Box& box, int axis, int64_t tile, bool last, bool vector, const KnownGuards& known,
+                   const Continuation& next);
+  StmtId exact_steps(const Box& box, int axis, int64_t tile, bool vector, const KnownGuards& known,
+                     const Continuation& next);
+  StmtId row_tail(const Box& box, int axis, int64_t tile, ExprId start, ExprId rest, const KnownGuards& known,
+                  const Continuation& next);
+  StmtId vector_tail(const Box& box, int axis, int64_t tile, ExprId start, ExprId rest, const KnownGuards& known,
+                     const Continuation& next);
+  // The next axis whose remaining extent the innermost body cannot take, with the tile to cut it by; -1 if none.
+  std::pair<int, int64_t> unfinished_axis(int stage, const Box& box) const;
+  int64_t body_limit(const Stage& stage, int axis) const;
+  StmtId serial_loop(const char* name, ExprId count, const std::function<StmtId(ExprId)>& body,
+                     LoopKind kind = LoopKind::serial);
+
+  // The register tile of a body: loops over its axes, and the element's place in a dense tile.
+  struct Tile {
+    std::vector<VariableId> variables;   // per axis, none where the extent is 1
+    Coordinates coordinates;
+    std::vector<int> order;              // axes, outermost first
+    std::vector<int64_t> extents;
+    int64_t elements = 1;
+    ExprId position = kernel::none;
+    int vector_axis = -1;
+    ExprId mask = kernel::none;          // of the vector axis, none: all
+  };
+  Tile tile_of(int stage, const Box& box);
+  StmtId over_tile(const Tile& tile, StmtId body);
+
+  // --- accumulate.cpp
+  StmtId emit_accumulate_body(int stage, const Box& box, const KnownGuards& known);
+  StmtId reduction_nest(int stage, const Box& box, const Tile& tile, BufferId accumulators, Coordinates& axes,
+                        int reduction, std::vector<const Guard*>& open);
+  StmtId update(int stage, const Tile& tile, BufferId accumulators, const Coordinates& axes,
+                const std::vector<const Guard*>& open);
+  ExprId combined(Combine combine, DataType type, ExprId a, ExprId b);
+  ExprId identity_of(Combine combine, DataType type);
+  BufferId register_buffer(const char* name, DataType type, int64_t elements, std::vector<StmtId>& statements);
+  bool uniform(const Guard& guard, const Box& box, const Form& form) const;
+  StmtId loop_interior(int stage, const Box& box, int axis, int64_t tile, bool vector, const KnownGuards& known,
+                       const Continuation& next);
+  std::vector<int> stages_of_body(int stage) const;
+  std::vector<int> axes_in_body(int stage, NodeId node) const;
+  std::optional<std::pair<ExprId, ExprId>> guard_range(const Form& form, const Guard& guard, const std::vector<int>& own,
+                                                       int axis);
+
+  // --- blocked_reduction.cpp
+  struct Blocks;
+  StmtId emit_blocked_reduction(int stage, const Box& box);
+  StmtId parallel_lanes(const Blocks& blocks, BufferId result, ExprId base, ExprId length);
+  StmtId vector_lanes(const Blocks& blocks, BufferId result, ExprId base, ExprId length);
+  StmtId merge_blocks(const Blocks& blocks, BufferId result, const std::function<StmtId(ExprId, ExprId)>& one_block);
+  ExprId element(const Blocks& blocks, const Coordinates& parallel, ExprId index, ExprId mask);
+
+  const Stage& stage(int index) const { return tree_.stages[static_cast<size_t>(index)]; }
+  const Shape& shape_of(NodeId node) const { return forms_.graph->type({node, 0}).shape; }
+  DataType element_of(NodeId node) const { return forms_.graph->type({node, 0}).element; }
+  ExprId zero() { return builder_.integer(0); }
+
+  const RegionForms& forms_;
+  const Tree& tree_;
+  LowerOptions options_;
+  LoweredKernel result_;
+  kernel::Builder builder_;
+  std::map<Value, BufferId> arguments_;
+  std::map<std::string, int> parameters_;
+  std::vector<std::optional<Storage>> storage_;      // per stage, while it is visible
+  std::vector<std::vector<StmtId>> before_loop_;     // per stage: what must stand before the loop being emitted
+  std::vector<VariableId> ring_done_;                // per sliding stage: the first coordinate not computed yet
+  VariableId vector_variable_ = kernel::none;        // the vector loop around what is being evaluated
+  ExprId tail_mask_ = kernel::none;                  // of that loop: lanes beyond the extent
+  std::unordered_map<ExprId, bool> varies_;          // memo of varies_with_vector
+  std::map<std::tuple<NodeId, Coordinates, ExprId>, ExprId> evaluated_;
+};
+
+}  // namespace fusewise::schedule

@@ -1,0 +1,393 @@
+// Loop nests: the grid, the loops of a stage with their tails, the stages attached on the way, elementwise bodies.
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "base/error.h"
+#include "schedule/lower/lowering.h"
+
+namespace fusewise::schedule {
+
+using kernel::Scope;
+using kernel::Type;
+
+StmtId Lowering::serial_loop(const char* name, ExprId count, const std::function<StmtId(ExprId)>& body, LoopKind kind) {
+  const auto constant = builder_.constant_value(count);
+  if (constant && *constant <= 0) return builder_.block({});
+  if (constant == 1 && kind != LoopKind::block) return body(zero());
+  const VariableId variable = builder_.variable(name, {DataType::int64, 1});
+  builder_.set_range(variable, 0, constant ? *constant - 1 : std::numeric_limits<int64_t>::max());
+  builder_.set_bound(variable, count);
+  return builder_.loop(kind, variable, zero(), count, 1, body(builder_.read(variable)));
+}
+
+// The grid: all grid loops collapsed into one block index, the last loop fastest. A tile that sticks out of its axis
+// has a run-time extent.
+StmtId Lowering::emit_root(int index) {
+  const Stage& root = stage(index);
+  const Box box = whole_box(shape_of(root.node));
+  std::vector<ExprId> trips;
+  ExprId blocks = builder_.integer(1);
+  // Nested tiles of one axis: the trip count of the inner one is that of a full outer tile.
+  std::vector<ExprId> reach;
+  for (const BoxDim& d : box) reach.push_back(d.extent.value);
+  for (int l = 0; l < root.grid_loops; ++l) {
+    const LoopChoice& loop = root.loops[static_cast<size_t>(l)];
+    ExprId& extent = reach[static_cast<size_t>(loop.axis)];
+    const ExprId tile = builder_.integer(loop.tile);
+    trips.push_back(builder_.floor_div(builder_.add(extent, builder_.integer(loop.tile - 1)), tile));
+    blocks = builder_.mul(blocks, trips.back());
+    extent = builder_.min(extent, tile);
+  }
+  return serial_loop(
+      "b", blocks,
+      [&](ExprId block) {
+        Box inner = box;
+        ExprId rest = block;
+        std::vector<ExprId> position(trips.size());
+        for (size_t l = trips.size(); l-- > 0;) {
+          position[l] = l == 0 ? rest : builder_.floor_mod(rest, trips[l]);
+          rest = builder_.floor_div(rest, trips[l]);
+        }
+        for (size_t l = 0; l < trips.size(); ++l) {
+          const LoopChoice& loop = root.loops[l];
+          BoxDim& dim = inner[static_cast<size_t>(loop.axis)];
+          const ExprId offset = builder_.mul(position[l], builder_.integer(loop.tile));
+          const Extent before = dim.extent;
+          dim.low = builder_.add(dim.low, offset);
+          if (before.multiple % loop.tile == 0 && before.value != zero()) {
+            dim.extent = exact_extent(builder_, loop.tile);
+          } else {
+            const ExprId left = builder_.max(builder_.sub(before.value, offset), zero());
+            const int64_t multiple = std::gcd(before.multiple, loop.tile);
+            dim.extent = extent_of(builder_, builder_.min(builder_.integer(loop.tile), left), loop.tile,
+                                   builder_.integer(loop.tile), multiple);
+          }
+        }
+        return emit_depth(index, root.grid_loops, inner, {});
+      },
+      LoopKind::block);
+}
+
+StmtId Lowering::emit_depth(int index, int depth, const Box& box, const KnownGuards& known) {
+  const Stage& s = stage(index);
+  const bool innermost = depth == static_cast<int>(s.loops.size());
+  if (innermost) {
+    const auto [axis, tile] = unfinished_axis(index, box);
+    if (axis >= 0) {
+      const Continuation next = [&, index, depth](const Box& b, const KnownGuards& k) { return emit_depth(index, depth, b, k); };
+      return loop_interior(index, box, axis, tile, axis == s.vector_axis, known, next);
+    }
+  }
+  std::vector<StmtId> statements;
+  const bool any = std::any_of(s.children.begin(), s.children.end(), [&](int c) { return stage(c).depth == depth; });
+  if (any) {
+    const std::map<NodeId, Box> needed = needed_boxes(index, box);
+    for (int child : s.children) {
+      if (stage(child).depth != depth) continue;
+      if (stage(child).placement == Placement::registers) {
+        place(child, needed.at(stage(child).node), statements);
+        statements.push_back(emit_body(child, needed.at(stage(child).node), known));
+      } else {
+        const Box child_box = needed.at(stage(child).node);
+        if (stage(child).placement == Placement::scratch && stage(child).reuse != Reuse::slide)
+          place(child, child_box, statements);
+        statements.push_back(emit_child(child, child_box));
+      }
+    }
+  }
+  statements.push_back(innermost ? emit_body(index, box, known) : emit_loop(index, depth, box, known));
+  return builder_.block(std::move(statements));
+}
+
+// A child that is not a register tile runs its own nest over the part of its box that exists.
+StmtId Lowering::emit_child(int index, const Box& needed) {
+  const Stage& child = stage(index);
+  const Shape& shape = shape_of(child.node);
+  Box box;
+  for (size_t d = 0; d < needed.size(); ++d) box.push_back(clamp_to(builder_, needed[d], dim_expr(shape[d])));
+  if (child.reuse != Reuse::slide) return emit_depth(index, 0, box, {});
+
+  // Sliding: everything below the high-water mark was computed by an earlier iteration and still lies in the ring.
+  place_ring(index, needed);
+  BoxDim& along = box[static_cast<size_t>(child.slide_axis)];
+  const VariableId done = ring_done_[static_cast<size_t>(index)];
+  const VariableId begin = builder_.variable("begin", {DataType::int64, 1});
+  builder_.set_range(begin, 0, std::numeric_limits<int64_t>::max());
+  const ExprId end = builder_.add(along.low, along.extent.value);
+  std::vector<StmtId> statements;
+  statements.push_back(builder_.let(begin, builder_.max(along.low, builder_.read(done))));
+  along.low = builder_.read(begin);
+  along.extent = extent_of(builder_, builder_.max(builder_.sub(end, along.low), zero()), along.extent.bound,
+                           along.extent.bound_value, 1);
+  statements.push_back(emit_depth(index, 0, box, {}));
+  statements.push_back(builder_.assign(done, builder_.max(end, builder_.read(done))));
+  return builder_.block(std::move(statements));
+}
+
+// Allocates the storage of a scratch or register stage: a dense box in its storage order.
+void Lowering::place(int index, const Box& box, std::vector<StmtId>& statements) {
+  const Stage& s = stage(index);
+  if (s.placement == Placement::memory) return;
+  Storage storage;
+  storage.low.resize(box.size());
+  storage.stride.resize(box.size());
+  ExprId size = builder_.integer(1);
+  for (size_t i = s.storage.size(); i-- > 0;) {
+    const auto d = static_cast<size_t>(s.storage[i]);
+    const Extent& extent = box[d].extent;
+    storage.low[d] = box[d].low;
+    storage.stride[d] = size;
+    const bool ring = s.reuse == Reuse::slide && s.storage[i] == s.slide_axis;
+    const ExprId bound = extent.bound ? builder_.integer(std::max<int64_t>(*extent.bound, 0)) : extent.bound_value;
+    check(bound != kernel::none, "a stage without a bound on its size");
+    if (ring) {
+      storage.ring_dim = s.slide_axis;
+      storage.ring = builder_.max(bound, builder_.integer(1));
+    }
+    size = builder_.mul(size, bound);
+  }
+  kernel::Buffer buffer;
+  buffer.name = (s.placement == Placement::registers ? "r" : "s") + std::to_string(index);
+  buffer.element = element_of(s.node);
+  buffer.scope = s.placement == Placement::registers ? Scope::registers : Scope::scratch;
+  buffer.written = true;
+  buffer.size = builder_.max(size, builder_.integer(1));
+  storage.buffer = builder_.buffer(buffer);
+  statements.push_back(builder_.allocate(storage.buffer));
+  storage_[static_cast<size_t>(index)] = std::move(storage);
+}
+
+// The ring and its high-water mark live outside the loop along which the box moves; both are made when the first
+// step of that loop is emitted and shared by its tail.
+void Lowering::place_ring(int index, const Box& box) {
+  if (ring_done_[static_cast<size_t>(index)] != kernel::none) return;
+  auto& before = before_loop_[static_cast<size_t>(stage(index).parent)];
+  place(index, box, before);
+  const VariableId done = builder_.variable("done", {DataType::int64, 1}, true);
+  before.push_back(builder_.assign(done, zero()));
+  ring_done_[static_cast<size_t>(index)] = done;
+}
+
+StmtId Lowering::emit_loop(int index, int depth, const Box& box, const KnownGuards& known) {
+  const Stage& s = stage(index);
+  const LoopChoice& loop = s.loops[static_cast<size_t>(depth)];
+  const bool last = std::none_of(s.loops.begin() + depth + 1, s.loops.end(),
+                                 [&](const LoopChoice& l) { return l.axis == loop.axis; });
+  const bool vector = loop.axis == s.vector_axis;
+  const Continuation next = [&, index, depth](const Box& b, const KnownGuards& k) {
+    return emit_depth(index, depth + 1, b, k);
+  };
+  auto& before = before_loop_[static_cast<size_t>(index)];
+  std::vector<StmtId> outer;
+  outer.swap(before);
+  const StmtId nest = last ? loop_interior(index, box, loop.axis, loop.tile, vector, known, next)
+                           : loop_over(box, loop.axis, loop.tile, false, vector, known, next);
+  std::vector<StmtId> statements;
+  statements.swap(before);
+  before.swap(outer);
+  for (int c : s.children)
+    if (stage(c).depth == depth + 1 && stage(c).reuse == Reuse::slide) ring_done_[static_cast<size_t>(c)] = kernel::none;
+  statements.push_back(nest);
+  return builder_.block(std::move(statements));
+}
+
+StmtId Lowering::loop_over(const Box& box, int axis, int64_t tile, bool last, bool vector, const KnownGuards& known,
+                           const Continuation& next) {
+  const BoxDim& dim = box[static_cast<size_t>(axis)];
+  if (dim.extent.exact && *dim.extent.exact <= tile && dim.extent.bound) return next(box, known);
+  if (last) return exact_steps(box, axis, tile, vector, known, next);
+  const ExprId step = builder_.integer(tile);
+  const ExprId trips = builder_.floor_div(builder_.add(dim.extent.value, builder_.integer(tile - 1)), step);
+  return serial_loop("t", trips, [&](ExprId t) {
+    Box inner = box;
+    BoxDim& d = inner[static_cast<size_t>(axis)];
+    const ExprId offset = builder_.mul(t, step);
+    d.low = builder_.add(dim.low, offset);
+    const int64_t multiple = std::gcd(dim.extent.multiple, tile);
+    d.extent = multiple == tile ? exact_extent(builder_, tile)
+                                : extent_of(builder_, builder_.min(step, builder_.sub(dim.extent.value, offset)), tile,
+                                            step, multiple);
+    return next(inner, known);
+  });
+}
+
+// Full tiles first, then the tail: known at compile time, or a ladder of smaller tiles (rows), or masked vectors.
+StmtId Lowering::exact_steps(const Box& box, int axis, int64_t tile, bool vector, const KnownGuards& known,
+                             const Continuation& next) {
+  const BoxDim& dim = box[static_cast<size_t>(axis)];
+  const auto part = [&](ExprId offset, Extent extent) {
+    Box inner = box;
+    inner[static_cast<size_t>(axis)].low = builder_.add(dim.low, offset);
+    inner[static_cast<size_t>(axis)].extent = std::move(extent);
+    return inner;
+  };
+  const ExprId step = builder_.integer(tile);
+  const ExprId trips = builder_.floor_div(dim.extent.value, step);
+  std::vector<StmtId> statements;
+  statements.push_back(serial_loop("t", trips, [&](ExprId t) {
+    return next(part(builder_.mul(t, step), exact_extent(builder_, tile)), known);
+  }));
+  if (dim.extent.multiple % tile != 0 || (dim.extent.exact && *dim.extent.exact % tile != 0)) {
+    const ExprId start = builder_.mul(trips, step);
+    const ExprId rest = builder_.sub(dim.extent.value, start);
+    if (const auto left = builder_.constant_value(rest)) {
+      if (*left > 0) statements.push_back(next(part(start, exact_extent(builder_, *left)), known));
+    } else if (vector) {
+      statements.push_back(vector_tail(box, axis, tile, start, rest, known, next));
+    } else {
+      statements.push_back(row_tail(box, axis, tile, start, rest, known, next));
+    }
+  }
+  return builder_.block(std::move(statements));
+}
+
+// rest < tile, as its binary digits: steps of the powers of two below `tile`, largest first.
+StmtId Lowering::row_tail(const Box& box, int axis, int64_t tile, ExprId start, ExprId rest, const KnownGuards& known,
+                          const Continuation& next) {
+  const BoxDim& dim = box[static_cast<size_t>(axis)];
+  std::vector<StmtId> statements;
+  const VariableId left = builder_.variable("rest", {DataType::int64, 1});
+  builder_.set_range(left, 0, tile - 1);
+  statements.push_back(builder_.let(left, rest));
+  const ExprId remaining = builder_.read(left);
+  for (auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(tile - 1))); step >= 1; step /= 2) {
+    const ExprId from_here = builder_.floor_mod(remaining, builder_.integer(2 * step));
+    const ExprId count = builder_.floor_div(from_here, builder_.integer(step));
+    if (builder_.constant_value(count) == 0) continue;
+    Box inner = box;
+    BoxDim& d = inner[static_cast<size_t>(axis)];
+    d.low = builder_.add(dim.low, builder_.add(start, builder_.sub(remaining, from_here)));
+    d.extent = exact_extent(builder_, step);
+    statements.push_back(builder_.branch(builder_.less(zero(), count), next(inner, known)));
+  }
+  return builder_.block(std::move(statements));
+}
+
+// Single vectors, the last one masked.
+StmtId Lowering::vector_tail(const Box& box, int axis, int64_t tile, ExprId start, ExprId rest, const KnownGuards& known,
+                             const Continuation& next) {
+  const BoxDim& dim = box[static_cast<size_t>(axis)];
+  const int64_t lanes = std::min<int64_t>(tile, options_.vector_lanes);
+  const ExprId step = builder_.integer(lanes);
+  std::vector<StmtId> statements;
+  const VariableId left = builder_.variable("rest", {DataType::int64, 1});
+  builder_.set_range(left, 0, tile - 1);
+  statements.push_back(builder_.let(left, rest));
+  const ExprId remaining = builder_.read(left);
+  const ExprId count = builder_.floor_div(builder_.add(remaining, builder_.integer(lanes - 1)), step);
+  statements.push_back(serial_loop("t", count, [&](ExprId t) {
+    Box inner = box;
+    BoxDim& d = inner[static_cast<size_t>(axis)];
+    const ExprId offset = builder_.mul(t, step);
+    d.low = builder_.add(dim.low, builder_.add(start, offset));
+    Extent extent = extent_of(builder_, builder_.min(step, builder_.sub(remaining, offset)), lanes, step, 1);
+    extent.masked = !extent.exact;
+    d.extent = extent;
+    return next(inner, known);
+  }));
+  return builder_.block(std::move(statements));
+}
+
+std::pair<int, int64_t> Lowering::unfinished_axis(int index, const Box& box) const {
+  const Stage& s = stage(index);
+  const auto fits = [&](int axis, int64_t limit) {
+    const Extent& e = box[static_cast<size_t>(axis)].extent;
+    if (e.masked && axis == s.vector_axis) return true;
+    return e.exact && *e.exact <= limit;
+  };
+  for (int pass = 0; pass < 2; ++pass)
+    for (int axis : s.storage) {
+      if ((axis == s.vector_axis) != (pass == 1)) continue;
+      const int64_t limit = body_limit(s, axis);
+      if (!fits(axis, limit)) return {axis, limit};
+    }
+  return {-1, 0};
+}
+
+int64_t Lowering::body_limit(const Stage& s, int axis) const {
+  for (size_t l = s.loops.size(); l-- > 0;)
+    if (s.loops[l].axis == axis) return s.loops[l].tile;
+  if (s.placement == Placement::registers) return std::numeric_limits<int64_t>::max();
+  if (axis != s.vector_axis) return 1;
+  const Form& form = forms_.form(s.node);
+  const bool lanes_in_registers = form.accumulation && !form.accumulation->sequential;
+  return lanes_in_registers ? options_.vector_lanes : 2 * options_.vector_lanes;
+}
+
+StmtId Lowering::emit_body(int index, const Box& box, const KnownGuards& known) {
+  evaluated_.clear();
+  const Form& form = forms_.form(stage(index).node);
+  if (!form.accumulation) return emit_map_body(index, box);
+  if (form.accumulation->sequential) return emit_accumulate_body(index, box, known);
+  return emit_blocked_reduction(index, box);
+}
+
+Lowering::Tile Lowering::tile_of(int index, const Box& box) {
+  const Stage& s = stage(index);
+  Tile tile;
+  tile.variables.assign(box.size(), kernel::none);
+  tile.vector_axis = s.vector_axis < static_cast<int>(box.size()) ? s.vector_axis : -1;
+  for (int axis : s.storage)
+    if (axis != tile.vector_axis) tile.order.push_back(axis);
+  if (tile.vector_axis >= 0) tile.order.push_back(tile.vector_axis);
+  tile.position = zero();
+  tile.coordinates.resize(box.size());
+  vector_variable_ = kernel::none;
+  tail_mask_ = kernel::none;
+  varies_.clear();
+  for (int axis : tile.order) {
+    const BoxDim& dim = box[static_cast<size_t>(axis)];
+    const int64_t extent = dim.extent.exact ? *dim.extent.exact : dim.extent.bound.value_or(-1);
+    check(extent >= 0 && (dim.extent.exact || dim.extent.masked), "a register tile without a constant extent");
+    tile.extents.push_back(extent);
+    tile.elements *= extent;
+    ExprId offset = zero();
+    if (extent > 1 || dim.extent.masked) {
+      const VariableId v = builder_.variable(axis == tile.vector_axis ? "v" : "u", {DataType::int64, 1});
+      builder_.set_range(v, 0, std::max<int64_t>(extent - 1, 0));
+      tile.variables[static_cast<size_t>(axis)] = v;
+      offset = builder_.read(v);
+      if (axis == tile.vector_axis) vector_variable_ = v;
+      if (dim.extent.masked) tile.mask = builder_.less(offset, dim.extent.value);
+    }
+    tile.coordinates[static_cast<size_t>(axis)] = builder_.add(dim.low, offset);
+    tile.position = builder_.add(builder_.mul(tile.position, builder_.integer(extent)), offset);
+  }
+  tail_mask_ = tile.mask;
+  return tile;
+}
+
+StmtId Lowering::over_tile(const Tile& tile, StmtId body) {
+  for (size_t i = tile.order.size(); i-- > 0;) {
+    const auto axis = static_cast<size_t>(tile.order[i]);
+    if (tile.extents[i] == 0) return builder_.block({});
+    if (tile.variables[axis] == kernel::none) continue;
+    const LoopKind kind = tile.order[i] == tile.vector_axis ? LoopKind::vector : LoopKind::unrolled;
+    body = builder_.loop(kind, tile.variables[axis], zero(), builder_.integer(tile.extents[i]), 1, body);
+  }
+  return body;
+}
+
+void Lowering::store_element(int index, const Coordinates& coordinates, ExprId value, ExprId mask,
+                             std::vector<StmtId>& statements) {
+  const Stage& s = stage(index);
+  value = convert(value, element_of(s.node));
+  if (s.placement == Placement::memory) {
+    const Value result{s.node, 0};
+    statements.push_back(builder_.store(arguments_.at(result), argument_address(result, coordinates), value, mask));
+  } else {
+    const BufferId buffer = storage_[static_cast<size_t>(index)]->buffer;
+    statements.push_back(builder_.store(buffer, stage_address(index, coordinates), value, mask));
+  }
+}
+
+StmtId Lowering::emit_map_body(int index, const Box& box) {
+  const Tile tile = tile_of(index, box);
+  std::vector<StmtId> statements;
+  const ExprId value = evaluate(stage(index).node, tile.coordinates, kernel::none);
+  store_element(index, tile.coordinates, value, tile.mask, statements);
+  return over_tile(tile, builder_.block(std::move(statements)));
+}
+
+}  // namespace fusewise::schedule

@@ -1,0 +1,68 @@
+// A schedule: the serialisable choices by which a region becomes a loop tree. `build_tree` (tree.h) is its only
+// reader.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "graph/graph.h"
+#include "numerics/reduction_order.h"
+#include "schedule/layout.h"
+
+namespace fusewise::schedule {
+
+using graph::NodeId;
+using graph::Value;
+
+// Where the result of a stage lives until its last reader is done.
+enum class Placement : uint8_t {
+  registers,  // the register tile of the stage it is attached to
+  scratch,    // private memory of the worker, allocated where the stage is attached
+  memory,     // global memory: an output of the region, or what a later phase reads
+};
+
+// What happens to the overlap of the boxes that successive iterations need.
+enum class Reuse : uint8_t {
+  keep,       // attached outside every loop that it does not depend on: nothing is computed twice
+  recompute,  // overlaps are computed again
+  slide,      // a ring buffer along one axis: only what the last iteration did not compute
+};
+
+// One loop over an axis of the stage's node in steps of `tile` elements. An axis may be cut several times, with
+// falling tiles; what remains after the last loop is the register tile.
+struct LoopChoice {
+  int axis = 0;
+  int64_t tile = 1;
+  friend bool operator==(const LoopChoice&, const LoopChoice&) = default;
+};
+
+// A node whose result is stored (in registers, scratch or memory) with the loop nest that computes it. Nodes
+// without a stage are computed where they are used.
+struct StageChoice {
+  NodeId node = graph::no_node;
+  int parent = -1;                 // the stage it is attached to (an earlier entry), -1 for a root
+  int depth = 0;                   // attached inside that many loops of the parent
+  int phase = 0;                   // roots only: a barrier over all tiles lies between phases
+  Placement placement = Placement::memory;
+  Reuse reuse = Reuse::keep;
+  int slide_axis = -1;             // slide: the axis of this node along which the box moves
+  std::vector<LoopChoice> loops;
+  int grid_loops = 0;              // roots only: the first loops, spread over threads
+  int vector_axis = -1;            // a parallel axis, or a reduction axis (lanes of the reduction), -1: scalar
+  std::vector<int> storage;        // scratch and registers: dimensions, outermost first
+  friend bool operator==(const StageChoice&, const StageChoice&) = default;
+};
+
+struct Schedule {
+  std::vector<StageChoice> stages;
+  ReductionOrder order;            // of every reduction that is not sequential
+  friend bool operator==(const Schedule& a, const Schedule& b) {
+    return a.stages == b.stages && a.order.block == b.order.block && a.order.lanes == b.order.lanes;
+  }
+};
+
+// The layouts of the values that cross the region's border; row-major where none is given.
+using Layouts = std::map<Value, Layout>;
+
+}  // namespace fusewise::schedule

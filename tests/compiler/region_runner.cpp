@@ -1,0 +1,287 @@
+#include "region_runner.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "base/error.h"
+#include "codegen/codegen.h"
+#include "graph/interpreter/interpreter.h"
+#include "kernel/interpreter.h"
+#include "kernel/passes/pipeline.h"
+#include "kernel/verifier.h"
+
+namespace fusewise::test {
+
+using graph::Tensor;
+using graph::Value;
+using schedule::Layout;
+
+graph::Region whole_region(const graph::Graph& graph) {
+  graph::Region region;
+  for (graph::NodeId n = 0; n < graph.size(); ++n)
+    if (graph::has_form(graph, n)) region.nodes.push_back(n);
+  for (const graph::GraphOutput& o : graph.outputs) region.outputs.push_back(o.value);
+  std::sort(region.outputs.begin(), region.outputs.end());
+  region.outputs.erase(std::unique(region.outputs.begin(), region.outputs.end()), region.outputs.end());
+  return region;
+}
+
+namespace {
+
+int64_t physical_count(const Layout& layout, const std::vector<int64_t>& shape) {
+  Shape dims(shape.begin(), shape.end());
+  return schedule::physical_elements(layout, dims).value();
+}
+
+int64_t physical_index(const Layout& layout, const std::vector<int64_t>& shape, const std::vector<int64_t>& at) {
+  std::vector<int64_t> block(shape.size(), 1);
+  for (const Layout::Block& b : layout.blocks) block[static_cast<size_t>(b.dim)] = b.block;
+  int64_t index = 0;
+  for (int d : layout.order) {
+    const auto i = static_cast<size_t>(d);
+    index = index * ((shape[i] + block[i] - 1) / block[i]) + at[i] / block[i];
+  }
+  for (const Layout::Block& b : layout.blocks) index = index * b.block + at[static_cast<size_t>(b.dim)] % b.block;
+  return index;
+}
+
+template <class F>
+void each_element(const std::vector<int64_t>& shape, F&& f) {
+  std::vector<int64_t> at(shape.size(), 0);
+  const int64_t count = graph::element_count(shape);
+  for (int64_t i = 0; i < count; ++i) {
+    f(i, at);
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (++at[d] < shape[d]) break;
+      at[d] = 0;
+    }
+  }
+}
+
+// Memory whose end (and, for whole pages, beginning) borders on inaccessible pages, filled with NaN bytes.
+class Guarded {
+ public:
+  explicit Guarded(size_t bytes) : bytes_(bytes) {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    span_ = (bytes + page - 1) / page * page + 2 * page;
+    base_ = static_cast<char*>(mmap(nullptr, span_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    check(base_ != MAP_FAILED, "no memory for a guarded buffer");
+    mprotect(base_, page, PROT_NONE);
+    mprotect(base_ + span_ - page, page, PROT_NONE);
+    std::memset(base_ + page, 0xFF, span_ - 2 * page);
+    data_ = base_ + span_ - page - bytes;
+  }
+  Guarded(Guarded&& other) noexcept : bytes_(other.bytes_), span_(other.span_), base_(std::exchange(other.base_, nullptr)), data_(other.data_) {}
+  ~Guarded() {
+    if (base_) munmap(base_, span_);
+  }
+  char* data() { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t bytes_ = 0, span_ = 0;
+  char* base_ = nullptr;
+  char* data_ = nullptr;
+};
+
+bool same_element(DataType type, const std::byte* a, const std::byte* b) {
+  const auto size = static_cast<size_t>(bytes_of(type));
+  if (std::memcmp(a, b, size) == 0) return true;
+  if (!is_float(type)) return false;
+  const Scalar x = load_scalar(a, type), y = load_scalar(b, type);
+  return std::isnan(x.f) && std::isnan(y.f);
+}
+
+struct Job {
+  const graph::Graph* graph = nullptr;
+  const schedule::LoweredKernel* lowered = nullptr;
+  const schedule::Layouts* layouts = nullptr;
+  std::map<Value, Tensor> values;   // row-major: inputs and expected outputs
+  SymbolValues symbols;
+  graph::Region region;
+
+  Layout layout_of(Value v) const {
+    const auto it = layouts->find(v);
+    return it != layouts->end() ? it->second : schedule::row_major(graph->type(v).rank());
+  }
+  std::vector<int64_t> shape_of(Value v) const {
+    std::vector<int64_t> shape;
+    for (const Dim& d : graph->type(v).shape) shape.push_back(d.evaluate(symbols));
+    return shape;
+  }
+  bool is_input(Value v) const { return !graph::contains(region, v.node); }
+  std::vector<int64_t> parameters() const {
+    std::vector<int64_t> p;
+    for (const Dim& d : lowered->parameters) p.push_back(d.evaluate(symbols));
+    return p;
+  }
+  std::vector<Guarded> buffers() const {
+    std::vector<Guarded> result;
+    for (Value v : lowered->arguments) {
+      const std::vector<int64_t> shape = shape_of(v);
+      const auto size = static_cast<size_t>(bytes_of(graph->type(v).element));
+      result.emplace_back(static_cast<size_t>(physical_count(layout_of(v), shape)) * size);
+      if (!is_input(v)) continue;
+      const Tensor physical = to_layout(values.at(v), layout_of(v));
+      std::memcpy(result.back().data(), physical.bytes().data(), physical.bytes().size());
+    }
+    return result;
+  }
+  std::string compare(std::vector<Guarded>& buffers) const {
+    for (size_t i = 0; i < lowered->arguments.size(); ++i) {
+      const Value v = lowered->arguments[i];
+      if (is_input(v) || !std::binary_search(region.outputs.begin(), region.outputs.end(), v)) continue;
+      const DataType type = graph->type(v).element;
+      const auto size = static_cast<size_t>(bytes_of(type));
+      const std::vector<int64_t> shape = shape_of(v);
+      const Tensor& expected = values.at(v);
+      std::string wrong;
+      int64_t differing = 0;
+      each_element(shape, [&](int64_t index, const std::vector<int64_t>& at) {
+        const auto* got = reinterpret_cast<const std::byte*>(buffers[i].data()) +
+                          static_cast<size_t>(physical_index(layout_of(v), shape, at)) * size;
+        const auto* want = expected.bytes().data() + static_cast<size_t>(index) * size;
+        if (same_element(type, got, want)) return;
+        if (differing++ == 0) {
+          const Scalar g = load_scalar(got, type), w = load_scalar(want, type);
+          wrong = fmt::format("value {} element {} is {} ({}), wanted {} ({})", v.node, index, g.f, g.i, w.f, w.i);
+        }
+      });
+      if (differing) return fmt::format("{}; {} of {} differ", wrong, differing, expected.count());
+    }
+    return {};
+  }
+};
+
+std::string interpret_kernel(const Job& job, const kernel::Kernel& kernel) {
+  std::vector<Guarded> buffers = job.buffers();
+  std::vector<kernel::BufferArgument> arguments;
+  for (size_t i = 0; i < buffers.size(); ++i)
+    arguments.push_back({buffers[i].data(), static_cast<int64_t>(buffers[i].bytes() / static_cast<size_t>(bytes_of(kernel.buffers[i].element)))});
+  kernel::Interpreter(kernel).run(arguments, job.parameters());
+  return job.compare(buffers);
+}
+
+std::string run_compiled(const Job& job, kernel::Kernel kernel, const std::string& target) {
+  kernel.name = "k";
+  const std::vector<codegen::ObjectFile> objects = codegen::compile_objects({&kernel, 1}, codegen::target_named(target), 1);
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("fusewise_region_{}.so", getpid());
+  codegen::link_shared(objects, path);
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::filesystem::remove(path);
+  if (!library) return fmt::format("dlopen: {}", dlerror());
+  std::vector<Guarded> buffers = job.buffers();
+  std::vector<void*> pointers;
+  for (Guarded& b : buffers) pointers.push_back(b.data());
+  const std::vector<int64_t> parameters = job.parameters();
+  SymbolValues named;
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) named[kernel.parameters[i]] = parameters[i];
+  const auto scratch_bytes = static_cast<size_t>((kernel.scratch_bytes.evaluate(named) + 63) / 64 * 64);
+  Guarded scratch(scratch_bytes);
+  for (size_t phase = 0; phase < kernel.phases.size(); ++phase) {
+    const auto run = reinterpret_cast<void (*)(void* const*, const int64_t*, char*, int64_t, int64_t)>(
+        dlsym(library, codegen::phase_symbol(kernel, phase).c_str()));
+    const auto count = reinterpret_cast<int64_t (*)(const int64_t*)>(dlsym(library, codegen::block_count_symbol(kernel, phase).c_str()));
+    if (!run || !count) return "a phase's symbol is missing";
+    const int64_t blocks = count(parameters.data());
+    // Out of order and in uneven chunks, as several threads would.
+    for (int64_t b = blocks; b > 0;) {
+      const int64_t begin = std::max<int64_t>(0, b - 1 - b % 3);
+      run(pointers.data(), parameters.data(), scratch.data(), begin, b);
+      b = begin;
+    }
+  }
+  dlclose(library);
+  return job.compare(buffers);
+}
+
+}  // namespace
+
+Tensor to_layout(const Tensor& tensor, const Layout& layout) {
+  Tensor result(tensor.element, {physical_count(layout, tensor.shape)});
+  const auto size = static_cast<size_t>(bytes_of(tensor.element));
+  auto out = result.mutable_bytes();
+  std::fill(out.begin(), out.end(), std::byte{0});
+  each_element(tensor.shape, [&](int64_t index, const std::vector<int64_t>& at) {
+    std::memcpy(out.data() + static_cast<size_t>(physical_index(layout, tensor.shape, at)) * size,
+                tensor.bytes().data() + static_cast<size_t>(index) * size, size);
+  });
+  return result;
+}
+
+Tensor from_layout(const Tensor& physical, const Layout& layout, std::vector<int64_t> shape) {
+  Tensor result(physical.element, shape);
+  const auto size = static_cast<size_t>(bytes_of(physical.element));
+  auto out = result.mutable_bytes();
+  each_element(shape, [&](int64_t index, const std::vector<int64_t>& at) {
+    std::memcpy(out.data() + static_cast<size_t>(index) * size,
+                physical.bytes().data() + static_cast<size_t>(physical_index(layout, shape, at)) * size, size);
+  });
+  return result;
+}
+
+std::string check_region(const graph::Graph& graph, const graph::Region& region, const schedule::Schedule& schedule,
+                         const schedule::Layouts& layouts, const std::vector<Tensor>& inputs, const RegionRun& how) {
+  const schedule::RegionForms forms = schedule::region_forms(graph, region);
+  const schedule::TreeResult built = schedule::build_tree(forms, schedule, layouts);
+  if (!built.verdict.allowed()) return fmt::format("refused: {}: {}", built.verdict.code, built.verdict.detail);
+  schedule::LowerOptions options;
+  options.vector_lanes = how.vector_bits / 32;
+  const schedule::LoweredKernel lowered = schedule::lower(forms, built.tree, options);
+
+  Job job;
+  job.graph = &graph;
+  job.lowered = &lowered;
+  job.layouts = &layouts;
+  job.region = region;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value v{graph.inputs[i].node, 0};
+    job.values[v] = inputs[i];
+    const Shape& shape = graph.type(v).shape;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (const auto symbol = shape[d].as_symbol()) job.symbols[*symbol] = inputs[i].shape[d];
+  }
+  for (graph::NodeId n = 0; n < graph.size(); ++n)
+    if (const graph::ConstantData* data = graph::constant_of(graph, {n, 0})) {
+      std::vector<int64_t> shape;
+      for (const Dim& d : data->type.shape) shape.push_back(d.value());
+      job.values[{n, 0}] = Tensor::borrow(data->type.element, shape, data->bytes);
+    }
+  const std::vector<Tensor> expected = graph::interpret(graph, inputs);
+  for (size_t i = 0; i < graph.outputs.size(); ++i) job.values[graph.outputs[i].value] = expected[i];
+
+  const auto failed = [&](const char* where, const std::string& what, const kernel::Kernel& kernel) {
+    return fmt::format("{}: {}\n{}", where, what, kernel::print(kernel));
+  };
+  const kernel::Kernel* current = &lowered.kernel;
+  try {
+    kernel::verify(lowered.kernel);
+    if (how.interpret_lowered)
+      if (const std::string wrong = interpret_kernel(job, lowered.kernel); !wrong.empty()) return failed("lowered", wrong, lowered.kernel);
+    if (!how.interpret_passed && !how.compile) return {};
+    kernel::PassOptions passes;
+    passes.vector_bits = how.vector_bits;
+    const kernel::Kernel passed = kernel::run_passes(lowered.kernel, passes);
+    current = &passed;
+    kernel::verify(passed);
+    if (how.interpret_passed)
+      if (const std::string wrong = interpret_kernel(job, passed); !wrong.empty()) return failed("passed", wrong, passed);
+    if (how.compile)
+      if (const std::string wrong = run_compiled(job, passed, how.target); !wrong.empty()) return failed("compiled", wrong, passed);
+  } catch (const kernel::KernelFault& fault) {
+    return failed("fault", std::string(fault.what()) + " at " + fault.statement, *current);
+  } catch (const std::exception& error) {
+    return failed("error", error.what(), *current);
+  }
+  return {};
+}
+
+}  // namespace fusewise::test
