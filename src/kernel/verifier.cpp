@@ -27,6 +27,7 @@ struct Place {
   const std::vector<int>& buffers;             // visible here: the parallel depth where they came into being, or -1
   const std::vector<LoopKind>& loops;          // around the statement
   int parallel_depth;                          // block, thread and lane loops around it
+  Stage stage;
   bool divergent;                              // threads of a block may take different ways to get here
 
   Type type(ExprId e) const { return kernel.exprs[e].type; }
@@ -216,7 +217,7 @@ const StmtRow stmt_rules[] = {
      "the bounds of a loop must be int64"},
     {StmtKind::loop,
      [](const Place& p) {
-       return (p.stmt.loop != LoopKind::unrolled && p.stmt.loop != LoopKind::vector) ||
+       return p.stage == Stage::lowered || (p.stmt.loop != LoopKind::unrolled && p.stmt.loop != LoopKind::vector) ||
               has_constant_extent(p.kernel, p.stmt);
      },
      "unrolled and vector loops must have a constant extent"},
@@ -278,8 +279,8 @@ const StmtRow stmt_rules[] = {
 
 class Walk {
  public:
-  explicit Walk(const Kernel& kernel)
-      : kernel_(kernel), uniformity_(kernel), variables_(kernel.variables.size()), buffers_(kernel.buffers.size(), -1),
+  Walk(const Kernel& kernel, Stage stage)
+      : kernel_(kernel), stage_(stage), uniformity_(kernel), variables_(kernel.variables.size()), buffers_(kernel.buffers.size(), -1),
         seen_(kernel.exprs.size()) {}
   void run();
 
@@ -302,6 +303,7 @@ class Walk {
   }
 
   const Kernel& kernel_;
+  Stage stage_;
   Uniformity uniformity_;
   std::vector<bool> variables_;
   std::vector<int> buffers_;
@@ -380,7 +382,7 @@ void Walk::walk_scope(StmtId id) {
 void Walk::walk(StmtId id) {
   check_ids(id);
   const Stmt& stmt = kernel_.stmts[id];
-  const Place place = {kernel_, stmt, variables_, buffers_, loops_, parallel_depth_, divergent_ > 0};
+  const Place place = {kernel_, stmt, variables_, buffers_, loops_, parallel_depth_, stage_, divergent_ > 0};
   check_exprs(place, id);
   for (const StmtRow& row : stmt_rules)
     if (row.kind == stmt.kind && !row.holds(place)) refuse(id, row.words);
@@ -435,6 +437,6 @@ void Walk::walk(StmtId id) {
 
 }  // namespace
 
-void verify(const Kernel& kernel) { Walk(kernel).run(); }
+void verify(const Kernel& kernel, Stage stage) { Walk(kernel, stage).run(); }
 
 }  // namespace fusewise::kernel

@@ -178,9 +178,9 @@ void run_case(const Case& c) {
   if (verb == "print") {
     EXPECT_EQ(printed, c.text);
   } else if (verb == "refused") {
-    expect_error<InternalError>([&] { verify(kernel); }, words);
+    expect_error<InternalError>([&] { verify(kernel, Stage::final); }, words);
   } else if (verb == "valid") {
-    EXPECT_NO_THROW(verify(kernel));
+    EXPECT_NO_THROW(verify(kernel, Stage::final));
   } else if (verb == "run") {
     verify(kernel);
     for (uint64_t seed = 1; seed <= 5; ++seed) run_once(kernel, Setting(c), seed);
