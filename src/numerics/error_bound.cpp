@@ -46,17 +46,28 @@ double ideal(ScalarOp op, double a, double b) {
   return evaluate(op, std::span(operands, static_cast<size_t>(arity_of(op))), DataType::float64).f;
 }
 
+// Where the interval passes the end of the type's range, which no evaluation does, the part inside is kept: a mask
+// of the least number stays one.
+Bounded within_range(Bounded x, double greatest) {
+  if (std::fabs(x.value) + x.error <= greatest) return x;
+  double low = std::max(x.value - x.error, -greatest), high = std::min(x.value + x.error, greatest);
+  double middle = low / 2 + high / 2;
+  return {middle, std::max(high - middle, middle - low) + 2 * double_roundoff * std::fabs(middle)};
+}
+
 // Rounding after an exact operation in `type`, counted `times` over.
 Bounded with_rounding(Bounded x, DataType type, double times) {
   if (!is_float(type) || std::isnan(x.value) || x.error == infinity || std::isinf(x.value)) return x;
-  double magnitude = std::fabs(x.value) + x.error;
-  x.error += times * (unit_roundoff(type) * magnitude + least_positive(type) / 2);
+  double step = unit_roundoff(type) * (std::fabs(x.value) + x.error) + least_positive(type) / 2;
+  // Less than half a step beyond the greatest number still rounds to it.
+  double before = std::fabs(x.value) + x.error + std::max(0.0, times - 1) * step;
+  x.error += times * step;
   double greatest = greatest_finite(type);
   double overflow = greatest * (1 + unit_roundoff(type));
   if (std::fabs(x.value) - x.error >= overflow && std::isfinite(overflow))
     return {std::copysign(infinity, x.value), 0};
-  if (std::fabs(x.value) + x.error > greatest) x.error = infinity;
-  return x;
+  if (!(before <= greatest * (1 + 0.49 * unit_roundoff(type))) || std::isinf(before)) return unknown(x.value);
+  return within_range(x, greatest);
 }
 
 // Error of a monotone step function (floor, round, sign, a cast to integers): the values at both ends.
@@ -117,7 +128,8 @@ double carried_error(ScalarOp op, Bounded a, Bounded b, double value) {
       return std::min(2.0, e * 1.1283791670955126 * std::exp(-least * least));
     }
     case ScalarOp::exp:
-      return value * std::expm1(e);
+      // A great error beside a value that underflows: what is below exp(v + e) errs by no more than that.
+      return e > 1 ? std::exp(a.value + e) : value * std::expm1(e);
     case ScalarOp::log:
       return e == 0 ? 0 : a.value - e <= 0 ? infinity : -std::log1p(-e / a.value);
     case ScalarOp::max:
@@ -156,21 +168,29 @@ bool is_exact(ScalarOp op) {
          op == ScalarOp::remainder || is_step(op);
 }
 
+// The rounding of an operation that is no exact one; the half types are evaluated in float32 first.
+Bounded round_function(Bounded x, ScalarOp op, DataType type) {
+  DataType arithmetic = arithmetic_type_of(type);
+  double times = class_of(op) == ScalarClass::function ? 2 * ulp_bound(op, arithmetic) : 1;
+  x = with_rounding(x, arithmetic, times);
+  return arithmetic == type ? x : with_rounding(x, type, 1);
+}
+
 // An operand that is infinite or NaN: the result is known only if it is the same at all corners.
-Bounded beside_infinity(ScalarOp op, Bounded a, Bounded b) {
+Bounded beside_infinity(ScalarOp op, Bounded a, Bounded b, DataType type) {
   double value = ideal(op, a.value, b.value);
   for (double x : {a.value - a.error, a.value, a.value + a.error})
     for (double y : {b.value - b.error, b.value, b.value + b.error}) {
       double corner = ideal(op, x, y);
       if (corner != value && !(std::isnan(corner) && std::isnan(value))) return unknown(value);
     }
-  return {value, 0};
+  if (!std::isfinite(value) || value == 0 || class_of(op) != ScalarClass::function) return {value, 0};
+  return round_function({value, 0}, op, type);  // the arc tangent's limits
 }
 
 Bounded evaluate_floats(ScalarOp op, Bounded a, Bounded b, DataType type) {
   if (arity_of(op) == 1) b = {};
-  if (!std::isfinite(a.value) || !std::isfinite(b.value)) return beside_infinity(op, a, b);
-  DataType arithmetic = arithmetic_type_of(type);
+  if (!std::isfinite(a.value) || !std::isfinite(b.value)) return beside_infinity(op, a, b, type);
   Bounded result;
   if (is_step(op)) {
     result = at_ends(a, [op](double x) { return ideal(op, x, 0); });
@@ -178,15 +198,16 @@ Bounded evaluate_floats(ScalarOp op, Bounded a, Bounded b, DataType type) {
     result.value = ideal(op, a.value, b.value);
     result.error = carried_error(op, a, b, result.value);
     if (std::isnan(result.error)) result.error = infinity;
+    // An infinity from a zero has that zero's sign, which is not certain.
+    bool from_zero = (op == ScalarOp::div && b.value == 0) || (op == ScalarOp::pow && a.value == 0);
+    if (std::isinf(result.value) && from_zero) return unknown(result.value);
     if (!std::isfinite(result.value))
       return a.error == 0 && b.error == 0 ? Bounded{result.value, 0} : unknown(result.value);
   }
   if (is_exact(op)) return result;
   // The ideal value was itself computed in double, and so was the carried error.
   result.error += 4 * double_roundoff * (std::fabs(result.value) + result.error);
-  double times = class_of(op) == ScalarClass::function ? 2 * ulp_bound(op, arithmetic) : 1;
-  result = with_rounding(result, arithmetic, times);
-  return arithmetic == type ? result : with_rounding(result, type, 1);
+  return round_function(result, op, type);
 }
 
 Bounded compare(ScalarOp op, Bounded a, Bounded b) {
@@ -273,6 +294,7 @@ Bounded cast(Bounded x, DataType from, DataType to) {
   }
   if (std::isnan(x.value) || std::isinf(x.error)) return {as_double(integer_scalar(x.value, to)), x.error};
   if (is_float(from)) return at_ends(x, [to](double v) { return as_double(integer_scalar(v, to)); });
+  if (from == DataType::boolean) return x;
   auto wrap = [&](double v) { return as_double(convert(integer_scalar(v, from), to)); };
   double low = wrap(x.value - x.error), middle = wrap(x.value), high = wrap(x.value + x.error);
   if (x.error != 0 && (high - low != 2 * x.error)) return unknown(middle);

@@ -54,7 +54,8 @@ Tensor slow_dot(const DotAttributes& a, const Tensor& x, const Tensor& y) {
     for_each_index(contracted, [&](const std::vector<int64_t>& k, int64_t) {
       const auto pick = [&](const Tensor& t, const std::vector<int>& role) {
         std::vector<int64_t> index;
-        for (const int r : role) index.push_back(r >= first_contracted ? k[size_t(r - first_contracted)] : p[size_t(r)]);
+        for (const int r : role)
+          index.push_back(r >= first_contracted ? k[size_t(r - first_contracted)] : p[size_t(r)]);
         return element_at(t, flat_index(t.shape, index));
       };
       sum.add(pick(x, x_role), pick(y, y_role));
@@ -65,7 +66,8 @@ Tensor slow_dot(const DotAttributes& a, const Tensor& x, const Tensor& y) {
 }
 
 Tensor run_dot(const DotAttributes& a, const Tensor& x, const Tensor& y, int threads = 1) {
-  return run_op({x, y}, [&](GraphBuilder& b, const std::vector<Value>& v) { return b.dot(v[0], v[1], a); }, threads);
+  return run_op(
+      {x, y}, [&](GraphBuilder& b, const std::vector<Value>& v) { return b.dot(v[0], v[1], a); }, threads);
 }
 
 TEST(InterpreterDot, AgreesWithSlowLoopsForEveryTypeAndEdgeSize) {
@@ -88,19 +90,22 @@ TEST(InterpreterDot, BatchesPermutationsAndContractionOrder) {
   std::mt19937 random(2);
   const Tensor x = random_tensor(random, DataType::float32, {3, 5, 2, 7, 4});
   const Tensor y = random_tensor(random, DataType::float32, {7, 2, 3, 11, 4});
-  for (const DotAttributes& a : {DotAttributes{{0, 2}, {2, 1}, {3, 4}, {0, 4}}, DotAttributes{{2, 0}, {1, 2}, {4, 3}, {4, 0}},
-                                 DotAttributes{{}, {}, {4, 0, 3}, {4, 2, 0}}, DotAttributes{{0}, {2}, {}, {}}}) {
+  for (const DotAttributes& a :
+       {DotAttributes{{0, 2}, {2, 1}, {3, 4}, {0, 4}}, DotAttributes{{2, 0}, {1, 2}, {4, 3}, {4, 0}},
+        DotAttributes{{}, {}, {4, 0, 3}, {4, 2, 0}}, DotAttributes{{0}, {2}, {}, {}}}) {
     EXPECT_TRUE(same_tensors(run_dot(a, x, y), slow_dot(a, x, y)));
   }
   // The order of the contracted dimensions is part of the meaning.
-  EXPECT_FALSE(same_tensors(run_dot({{}, {}, {4, 0, 3}, {4, 2, 0}}, x, y), run_dot({{}, {}, {0, 3, 4}, {2, 0, 4}}, x, y)));
+  EXPECT_FALSE(same_tensors(run_dot({{}, {}, {4, 0, 3}, {4, 2, 0}}, x, y),
+                            run_dot({{}, {}, {0, 3, 4}, {2, 0, 4}}, x, y)));
 }
 
 TEST(InterpreterDot, SpecialValuesAndNoTermsGiveZero) {
   std::mt19937 random(3);
   const DotAttributes plain{{}, {}, {1}, {0}};
   for (const DataType type : {DataType::float16, DataType::bfloat16, DataType::float32, DataType::float64}) {
-    const Tensor x = random_tensor(random, type, {9, 3}, true), y = random_tensor(random, type, {3, 19}, true);
+    const Tensor x = random_tensor(random, type, {9, 3}, true),
+                 y = random_tensor(random, type, {3, 19}, true);
     EXPECT_TRUE(same_tensors(run_dot(plain, x, y), slow_dot(plain, x, y)));
   }
   const Tensor zero = run_dot(plain, Tensor(DataType::float32, {2, 0}), Tensor(DataType::float32, {0, 3}));
@@ -114,18 +119,21 @@ TEST(InterpreterDot, SpecialValuesAndNoTermsGiveZero) {
 TEST(InterpreterDot, HalfTypesRoundOnceAtTheEnd) {
   // 2048 + 1 is no float16; the float32 accumulator keeps every 1.
   std::vector<uint16_t> ones(4097, float_to_float16(1));
-  const Tensor x = Tensor::from(DataType::float16, {1, 4097}, ones), y = Tensor::from(DataType::float16, {4097, 1}, ones);
+  const Tensor x = Tensor::from(DataType::float16, {1, 4097}, ones),
+               y = Tensor::from(DataType::float16, {4097, 1}, ones);
   EXPECT_EQ(element_at(run_dot({{}, {}, {1}, {0}}, x, y), 0).f, 4096);
 }
 
 TEST(InterpreterDot, ThreadsDoNotMatter) {
   std::mt19937 random(4);
-  const Tensor x = random_tensor(random, DataType::float32, {2, 67, 129}), y = random_tensor(random, DataType::float32, {2, 129, 71});
+  const Tensor x = random_tensor(random, DataType::float32, {2, 67, 129}),
+               y = random_tensor(random, DataType::float32, {2, 129, 71});
   const DotAttributes a{{0}, {0}, {2}, {1}};
   EXPECT_TRUE(same_tensors(run_dot(a, x, y, 1), run_dot(a, x, y, 3)));
 }
 
-Tensor slow_convolution(const ConvolutionAttributes& a, const Tensor& x, const Tensor& w, const std::vector<int64_t>& shape) {
+Tensor slow_convolution(const ConvolutionAttributes& a, const Tensor& x, const Tensor& w,
+                        const std::vector<int64_t>& shape) {
   Tensor result(x.element, shape);
   const std::vector<int64_t> kernel(w.shape.begin() + 2, w.shape.end());
   const int64_t channels = w.shape[1], per_group = std::max<int64_t>(1, w.shape[0] / a.groups);
@@ -150,30 +158,35 @@ Tensor slow_convolution(const ConvolutionAttributes& a, const Tensor& x, const T
 }
 
 void check_convolution(const ConvolutionAttributes& a, const Tensor& x, const Tensor& w, int threads = 1) {
-  const Tensor y = run_op({x, w}, [&](GraphBuilder& b, const std::vector<Value>& v) { return b.convolution(v[0], v[1], a); },
-                          threads);
-  EXPECT_TRUE(same_tensors(y, slow_convolution(a, x, w, y.shape))) << to_string(x.shape) << to_string(w.shape);
+  const Tensor y = run_op(
+      {x, w}, [&](GraphBuilder& b, const std::vector<Value>& v) { return b.convolution(v[0], v[1], a); },
+      threads);
+  EXPECT_TRUE(same_tensors(y, slow_convolution(a, x, w, y.shape)))
+      << to_string(x.shape) << to_string(w.shape);
 }
 
 TEST(InterpreterConvolution, AgreesWithSlowLoops) {
   std::mt19937 random(5);
-  const auto check_case = [&](DataType type, std::vector<int64_t> x, std::vector<int64_t> w, const ConvolutionAttributes& a,
-                              bool special = false) {
-    check_convolution(a, random_tensor(random, type, std::move(x), special), random_tensor(random, type, std::move(w)), 2);
+  const auto check_case = [&](DataType type, std::vector<int64_t> x, std::vector<int64_t> w,
+                              const ConvolutionAttributes& a, bool special = false) {
+    check_convolution(a, random_tensor(random, type, std::move(x), special),
+                      random_tensor(random, type, std::move(w)), 2);
   };
-  for (const DataType type : {DataType::float32, DataType::float64, DataType::float16, DataType::bfloat16, DataType::int8,
-                              DataType::uint64}) {
+  for (const DataType type : {DataType::float32, DataType::float64, DataType::float16, DataType::bfloat16,
+                              DataType::int8, DataType::uint64}) {
     check_case(type, {2, 3, 7, 9}, {17, 3, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1});
     check_case(type, {1, 6, 8, 5}, {4, 3, 3, 2}, {{2, 1}, {1, 2}, {2, 0}, {0, 3}, 2});
-    check_case(type, {1, 5, 6, 7}, {5, 1, 3, 3}, {{1, 2}, {2, 1}, {1, 1}, {2, 1}, 5});   // depthwise
-    check_case(type, {1, 3, 6, 7}, {6, 1, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 3});   // two outputs a channel
+    check_case(type, {1, 5, 6, 7}, {5, 1, 3, 3}, {{1, 2}, {2, 1}, {1, 1}, {2, 1}, 5});  // depthwise
+    check_case(type, {1, 3, 6, 7}, {6, 1, 3, 3},
+               {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 3});  // two outputs a channel
     check_case(type, {2, 4, 11}, {3, 4, 5}, {{3}, {2}, {4}, {9}, 1});
     check_case(type, {1, 2, 4, 3, 5}, {3, 2, 2, 3, 2}, {{1, 2, 1}, {1, 1, 2}, {1, 1, 0}, {0, 1, 1}, 1});
   }
-  check_case(DataType::float32, {2, 5}, {3, 5}, {{}, {}, {}, {}, 1});                    // no spatial dimensions
+  check_case(DataType::float32, {2, 5}, {3, 5}, {{}, {}, {}, {}, 1});  // no spatial dimensions
   check_case(DataType::float32, {0, 3, 4, 4}, {2, 3, 1, 1}, {{1, 1}, {1, 1}, {0, 0}, {0, 0}, 1});
   check_case(DataType::float32, {1, 0, 4, 4}, {2, 0, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1});
-  check_case(DataType::float32, {1, 1, 1, 1}, {1, 1, 3, 3}, {{1, 1}, {1, 1}, {3, 3}, {3, 3}, 1});  // all taps absent
+  check_case(DataType::float32, {1, 1, 1, 1}, {1, 1, 3, 3},
+             {{1, 1}, {1, 1}, {3, 3}, {3, 3}, 1});  // all taps absent
   check_case(DataType::float32, {1, 3, 9, 9}, {3, 3, 2, 2}, {{1, 1}, {1, 1}, {-1, -2}, {-1, 0}, 1});
   check_case(DataType::float32, {1, 3, 5, 5}, {3, 3, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}, true);
 }

@@ -1,4 +1,5 @@
-// Every scalar operation and type against numerics' evaluation of single numbers, and views against index loops.
+// Every scalar operation and type against numerics' evaluation of single numbers, and views against index
+// loops.
 #include <cstring>
 
 #include "interpreter_testing.h"
@@ -66,7 +67,8 @@ TEST(InterpreterMap, ThreadsDoNotMatter) {
   const std::vector<Tensor> x{random_tensor(random, DataType::float32, {50021}, true),
                               random_tensor(random, DataType::float32, {50021}, true)};
   const auto run = [&](int threads) {
-    return run_op(x, [](GraphBuilder& b, const std::vector<Value>& v) { return b.map(ScalarOp::div, v); }, threads);
+    return run_op(
+        x, [](GraphBuilder& b, const std::vector<Value>& v) { return b.map(ScalarOp::div, v); }, threads);
   };
   EXPECT_TRUE(same_tensors(run(1), run(3)));
 }
@@ -80,7 +82,8 @@ void expect_moved(const Tensor& y, const Tensor& x, Source&& source, const Tenso
     bool inside = from.size() == x.shape.size();
     for (size_t d = 0; inside && d < from.size(); ++d) inside = from[d] >= 0 && from[d] < x.shape[d];
     ASSERT_TRUE(inside || otherwise);
-    set_element(expected, flat, inside ? element_at(x, flat_index(x.shape, from)) : element_at(*otherwise, 0));
+    set_element(expected, flat,
+                inside ? element_at(x, flat_index(x.shape, from)) : element_at(*otherwise, 0));
   });
   EXPECT_TRUE(same_tensors(y, expected));
 }
@@ -100,7 +103,9 @@ TEST(InterpreterViews, BroadcastTransposeReshape) {
       return b.transpose(v[0], {3, 0, 4, 2, 1});
     });
     expect_moved(y, wide, [](const Index& i) { return Index{i[1], i[4], i[3], i[0], i[2]}; });
-    const Tensor r = run_op({wide}, [&](GraphBuilder& b, const std::vector<Value>& v) { return b.reshape(v[0], {4, 210}); });
+    const Tensor r = run_op({wide}, [&](GraphBuilder& b, const std::vector<Value>& v) {
+      return b.reshape(v[0], {4, 210});
+    });
     EXPECT_TRUE(same_tensors(r, wide.reshaped({4, 210})));
   }
 }
@@ -128,13 +133,16 @@ TEST(InterpreterViews, PadAndCrop) {
       const Tensor y = run_op({x, value}, [&](GraphBuilder& b, const std::vector<Value>& v) {
         return b.append(Op::pad, v, PadAttributes{low, high});
       });
-      expect_moved(y, x, [&](const Index& i) {
-        return Index{i[0] - low[0].value(), i[1] - low[1].value(), i[2] - low[2].value()};
-      }, &value);
+      expect_moved(
+          y, x,
+          [&](const Index& i) {
+            return Index{i[0] - low[0].value(), i[1] - low[1].value(), i[2] - low[2].value()};
+          },
+          &value);
     };
     padded({1, 2, 0}, {0, 3, 1});
     padded({-1, 2, 0}, {3, -4, 0});
-    padded({-2, -1, 5}, {-1, 0, -7});   // nothing is left
+    padded({-2, -1, 5}, {-1, 0, -7});  // nothing is left
     padded({4, -5, 0}, {0, 1, 0});
   }
 }
@@ -142,8 +150,9 @@ TEST(InterpreterViews, PadAndCrop) {
 TEST(InterpreterViews, ConcatWithEmptyParts) {
   std::mt19937 random(7);
   for (const DataType type : sizes) {
-    const std::vector<Tensor> x{random_tensor(random, type, {2, 3, 4}), random_tensor(random, type, {2, 0, 4}),
-                                random_tensor(random, type, {2, 5, 4}), random_tensor(random, type, {2, 1, 4})};
+    const std::vector<Tensor> x{
+        random_tensor(random, type, {2, 3, 4}), random_tensor(random, type, {2, 0, 4}),
+        random_tensor(random, type, {2, 5, 4}), random_tensor(random, type, {2, 1, 4})};
     const Tensor y = run_op(x, [&](GraphBuilder& b, const std::vector<Value>& v) {
       return b.append(Op::concat, v, ConcatAttributes{1});
     });
@@ -162,12 +171,14 @@ TEST(InterpreterViews, GatherWrapsThenClamps) {
   const std::vector<int64_t> rows{0, 4, 4, 0, 0, 4, 4, 0};
   for (const DataType type : sizes) {
     const Tensor x = random_tensor(random, type, {3, 5, 2});
-    const Tensor y = run_op({x, index}, [&](GraphBuilder& b, const std::vector<Value>& v) { return b.gather(v[0], v[1], 1); });
+    const Tensor y = run_op(
+        {x, index}, [&](GraphBuilder& b, const std::vector<Value>& v) { return b.gather(v[0], v[1], 1); });
     expect_moved(y, x, [&](const Index& i) { return Index{i[0], rows[size_t(i[1] * 4 + i[2])], i[3]}; });
   }
   const Tensor scalar = Tensor::from<int64_t>(DataType::int64, {}, {-2});
   const Tensor x = random_tensor(random, DataType::float32, {5, 3});
-  const Tensor row = run_op({x, scalar}, [&](GraphBuilder& b, const std::vector<Value>& v) { return b.gather(v[0], v[1], 0); });
+  const Tensor row = run_op(
+      {x, scalar}, [&](GraphBuilder& b, const std::vector<Value>& v) { return b.gather(v[0], v[1], 0); });
   expect_moved(row, x, [](const Index& i) { return Index{3, i[0]}; });
 }
 

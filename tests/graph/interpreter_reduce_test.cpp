@@ -59,12 +59,17 @@ bool allowed(Combine combine, DataType type) {
 }
 
 void check_reduce(const Tensor& x, Combine combine, const std::vector<int>& axes, int threads = 1) {
-  const Tensor y = run_op({x}, [&](GraphBuilder& b, const std::vector<Value>& v) {
-    return b.append(Op::reduce, {v[0]}, ReduceAttributes{combine, axes});
-  }, threads);
+  const Tensor y = run_op(
+      {x},
+      [&](GraphBuilder& b, const std::vector<Value>& v) {
+        return b.append(Op::reduce, {v[0]}, ReduceAttributes{combine, axes});
+      },
+      threads);
   std::vector<std::vector<Scalar>> groups(static_cast<size_t>(y.count()));
   std::vector<int64_t> kept_shape;
-  const auto reduced = [&](size_t d) { return std::find(axes.begin(), axes.end(), static_cast<int>(d)) != axes.end(); };
+  const auto reduced = [&](size_t d) {
+    return std::find(axes.begin(), axes.end(), static_cast<int>(d)) != axes.end();
+  };
   for (size_t d = 0; d < x.shape.size(); ++d)
     if (!reduced(d)) kept_shape.push_back(x.shape[d]);
   ASSERT_EQ(y.shape, kept_shape);
@@ -77,13 +82,15 @@ void check_reduce(const Tensor& x, Combine combine, const std::vector<int>& axes
   Tensor expected(x.element, kept_shape);
   for (size_t i = 0; i < groups.size(); ++i)
     set_element(expected, static_cast<int64_t>(i), slow_reduce(combine, groups[i], x.element));
-  EXPECT_TRUE(same_tensors(y, expected)) << "combine " << static_cast<int>(combine) << " of " << to_string(x.shape);
+  EXPECT_TRUE(same_tensors(y, expected))
+      << "combine " << static_cast<int>(combine) << " of " << to_string(x.shape);
 }
 
 TEST(InterpreterReduce, FollowsTheStrictOrderForEveryLength) {
   std::mt19937 random(1);
   for (const int64_t n : {0, 1, 2, 7, 15, 16, 17, 31, 100, 511, 512, 513, 528, 1024, 1537, 3000, 3584})
-    for (const Combine combine : all_combines) check_reduce(random_tensor(random, DataType::float32, {2, n}), combine, {1});
+    for (const Combine combine : all_combines)
+      check_reduce(random_tensor(random, DataType::float32, {2, n}), combine, {1});
 }
 
 TEST(InterpreterReduce, EveryTypeAndAxes) {
@@ -106,7 +113,8 @@ TEST(InterpreterReduce, SpecialValues) {
       for (int i = 0; i < 20; ++i) check_reduce(random_tensor(random, type, {5, 6}, true), combine, {1});
   const Tensor zeros = Tensor::from<float>(DataType::float32, {2}, {-0.0f, 0.0f});
   const auto reduced = [&](Combine combine) {
-    return run_op({zeros}, [&](GraphBuilder& b, const std::vector<Value>& v) { return b.reduce(v[0], combine, {0}); });
+    return run_op({zeros},
+                  [&](GraphBuilder& b, const std::vector<Value>& v) { return b.reduce(v[0], combine, {0}); });
   };
   EXPECT_FALSE(std::signbit(reduced(Combine::max).as<float>()[0]));
   EXPECT_TRUE(std::signbit(reduced(Combine::min).as<float>()[0]));
@@ -116,13 +124,16 @@ TEST(InterpreterReduce, ThreadsDoNotMatter) {
   std::mt19937 random(4);
   const Tensor x = random_tensor(random, DataType::float32, {700, 300});
   const auto run = [&](int threads) {
-    return run_op({x}, [](GraphBuilder& b, const std::vector<Value>& v) { return b.reduce(v[0], Combine::sum, {1}); }, threads);
+    return run_op(
+        {x}, [](GraphBuilder& b, const std::vector<Value>& v) { return b.reduce(v[0], Combine::sum, {1}); },
+        threads);
   };
   EXPECT_TRUE(same_tensors(run(1), run(3)));
 }
 
 void check_window(const Tensor& x, const WindowReduceAttributes& a) {
-  const Tensor y = run_op({x}, [&](GraphBuilder& b, const std::vector<Value>& v) { return b.window_reduce(v[0], a); });
+  const Tensor y =
+      run_op({x}, [&](GraphBuilder& b, const std::vector<Value>& v) { return b.window_reduce(v[0], a); });
   const size_t outer = x.shape.size() - a.window.size();
   Tensor expected(x.element, y.shape);
   for_each_index(y.shape, [&](const std::vector<int64_t>& out, int64_t flat) {
@@ -145,11 +156,14 @@ TEST(InterpreterWindow, AgreesWithSlowLoops) {
   for (const DataType type : all_types) {
     for (const Combine combine : all_combines) {
       if (!allowed(combine, type)) continue;
-      check_window(random_tensor(random, type, {2, 3, 7, 6}), {combine, {3, 2}, {2, 1}, {1, 2}, {1, 0}, {1, 1}});
+      check_window(random_tensor(random, type, {2, 3, 7, 6}),
+                   {combine, {3, 2}, {2, 1}, {1, 2}, {1, 0}, {1, 1}});
       check_window(random_tensor(random, type, {3, 11}, true), {combine, {4}, {1}, {1}, {3}, {3}});
-      check_window(random_tensor(random, type, {1, 4, 3, 5}), {combine, {2, 1, 3}, {1, 2, 2}, {1, 1, 1}, {0, 0, 1}, {1, 0, 0}});
+      check_window(random_tensor(random, type, {1, 4, 3, 5}),
+                   {combine, {2, 1, 3}, {1, 2, 2}, {1, 1, 1}, {0, 0, 1}, {1, 0, 0}});
       check_window(random_tensor(random, type, {0, 5}), {combine, {2}, {1}, {1}, {0}, {0}});
-      check_window(random_tensor(random, type, {2, 2}), {combine, {1}, {1}, {1}, {3}, {2}});  // windows of padding only
+      check_window(random_tensor(random, type, {2, 2}),
+                   {combine, {1}, {1}, {1}, {3}, {2}});  // windows of padding only
     }
   }
 }

@@ -44,7 +44,10 @@ TEST(Tensors, CopiesShareUntilWritten) {
 }
 
 TEST(Tensors, SizesAreChecked) {
-  EXPECT_THAT(error_of([] { Tensor::from<float>(DataType::float32, {3}, {1, 2}); }), HasSubstr("needs 12 bytes of data, not 8"));
+  EXPECT_THAT(error_of([] {
+                Tensor::from<float>(DataType::float32, {3}, {1, 2});
+              }),
+              HasSubstr("needs 12 bytes of data, not 8"));
   EXPECT_THAT(error_of([] { Tensor(DataType::float32, {INT64_MAX, 3}); }), HasSubstr("too large"));
   EXPECT_THAT(error_of([] { Tensor(DataType::float32, {2, -1}); }), HasSubstr("negative"));
   EXPECT_EQ(Tensor(DataType::float32, {INT64_MAX, 3, 0}).count(), 0);
@@ -64,7 +67,8 @@ TEST_F(Binding, SymbolsAndExpressions) {
   b.input("a", {DataType::float32, {2 * m + 1, n}});
   b.input("b", {DataType::int64, {n * m, 3}});
   const auto bind = [&](int64_t rows, int64_t columns, int64_t both) {
-    return bind_symbols(graph, std::vector{zeros(DataType::float32, {rows, columns}), zeros(DataType::int64, {both, 3})});
+    return bind_symbols(
+        graph, std::vector{zeros(DataType::float32, {rows, columns}), zeros(DataType::int64, {both, 3})});
   };
   EXPECT_EQ(bind(7, 5, 15), (SymbolValues{{"n", 5}, {"m", 3}}));
   EXPECT_THAT(error_of([&] { bind(7, 5, 14); }),
@@ -77,13 +81,22 @@ TEST_F(Binding, DisagreementNamesInputDimensionAndValues) {
   b.input("first", {DataType::float32, {n}});
   b.input("second", {DataType::float32, {4, n}});
   const auto bind = [&](Tensor x, Tensor y) { bind_symbols(graph, std::vector{std::move(x), std::move(y)}); };
-  EXPECT_THAT(error_of([&] { bind(zeros(DataType::float32, {3}), zeros(DataType::float32, {4, 2})); }),
-              AllOf(HasSubstr("input 'second': dimension 1 is 2 and should be 3"), HasSubstr("of input 'first'")));
-  EXPECT_THAT(error_of([&] { bind(zeros(DataType::float32, {3}), zeros(DataType::float32, {5, 3})); }),
+  EXPECT_THAT(
+      error_of([&] {
+        bind(zeros(DataType::float32, {3}), zeros(DataType::float32, {4, 2}));
+      }),
+      AllOf(HasSubstr("input 'second': dimension 1 is 2 and should be 3"), HasSubstr("of input 'first'")));
+  EXPECT_THAT(error_of([&] {
+                bind(zeros(DataType::float32, {3}), zeros(DataType::float32, {5, 3}));
+              }),
               HasSubstr("input 'second': dimension 0 is 5 and should be 4"));
-  EXPECT_THAT(error_of([&] { bind(zeros(DataType::float32, {3, 1}), zeros(DataType::float32, {4, 3})); }),
+  EXPECT_THAT(error_of([&] {
+                bind(zeros(DataType::float32, {3, 1}), zeros(DataType::float32, {4, 3}));
+              }),
               HasSubstr("input 'first' has shape [3, 1] and the model needs rank 1"));
-  EXPECT_THAT(error_of([&] { bind(zeros(DataType::float64, {3}), zeros(DataType::float32, {4, 3})); }),
+  EXPECT_THAT(error_of([&] {
+                bind(zeros(DataType::float64, {3}), zeros(DataType::float32, {4, 3}));
+              }),
               HasSubstr("input 'first' is float64 and the model needs float32"));
   EXPECT_THAT(error_of([&] { bind_symbols(graph, {}); }), HasSubstr("2 inputs and 0 are given"));
 }
@@ -91,9 +104,13 @@ TEST_F(Binding, DisagreementNamesInputDimensionAndValues) {
 TEST_F(Binding, RequirementsOfNodesAreChecked) {
   const Value x = b.input("x", {DataType::float32, {n}}), y = b.input("y", {DataType::float32, {m}});
   b.output(b.dot(x, y, {{}, {}, {0}, {0}}), "z");
-  EXPECT_THAT(error_of([&] { interpret(graph, std::vector{zeros(DataType::float32, {3}), zeros(DataType::float32, {2})}); }),
+  EXPECT_THAT(error_of([&] {
+                interpret(graph, std::vector{zeros(DataType::float32, {3}), zeros(DataType::float32, {2})});
+              }),
               AllOf(HasSubstr("dot"), HasSubstr("break")));
-  EXPECT_EQ(interpret(graph, std::vector{zeros(DataType::float32, {3}), zeros(DataType::float32, {3})})[0].as<float>()[0], 0);
+  EXPECT_EQ(interpret(graph, std::vector{zeros(DataType::float32, {3}), zeros(DataType::float32, {3})})[0]
+                .as<float>()[0],
+            0);
 }
 
 TEST(Interpreter, ReturnsOutputsIntermediatesAndSkipsTheRest) {
@@ -110,7 +127,8 @@ TEST(Interpreter, ReturnsOutputsIntermediatesAndSkipsTheRest) {
   options.also = {twice};
   std::vector<NodeId> seen;
   options.progress = [&](NodeId node, size_t) { seen.push_back(node); };
-  const std::vector<Tensor> y = interpret(graph, std::vector{Tensor::from<float>(DataType::float32, {2}, {1, 3})}, options);
+  const std::vector<Tensor> y =
+      interpret(graph, std::vector{Tensor::from<float>(DataType::float32, {2}, {1, 3})}, options);
   ASSERT_EQ(y.size(), 4u);
   EXPECT_THAT(y[0].as<float>(), ::testing::ElementsAre(4, 36));
   EXPECT_THAT(y[1].as<float>(), ::testing::ElementsAre(1, 3));
@@ -126,7 +144,8 @@ TEST(Interpreter, ErrorsNameTheModelNode) {
   b.set_source(0);
   const Value x = b.input("x", {DataType::float32, {Dim::symbol("n")}});
   b.output(b.reshape(x, {Dim::symbol("n") - 4, 2}), "y");
-  EXPECT_THAT(error_of([&] { interpret(graph, std::vector{zeros(DataType::float32, {9})}); }), HasSubstr("encoder/reshape"));
+  EXPECT_THAT(error_of([&] { interpret(graph, std::vector{zeros(DataType::float32, {9})}); }),
+              HasSubstr("encoder/reshape"));
 }
 
 // Each tensor of this chain is 4 MB, and all 300 would be 1.2 GB.

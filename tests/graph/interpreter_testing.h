@@ -14,10 +14,10 @@
 
 namespace fusewise::graph::testing {
 
-inline const std::vector<DataType> all_types{DataType::boolean, DataType::int8,     DataType::int16,   DataType::int32,
-                                             DataType::int64,   DataType::uint8,    DataType::uint16,  DataType::uint32,
-                                             DataType::uint64,  DataType::float16,  DataType::bfloat16, DataType::float32,
-                                             DataType::float64};
+inline const std::vector<DataType> all_types{
+    DataType::boolean,  DataType::int8,    DataType::int16,  DataType::int32,  DataType::int64,
+    DataType::uint8,    DataType::uint16,  DataType::uint32, DataType::uint64, DataType::float16,
+    DataType::bfloat16, DataType::float32, DataType::float64};
 
 inline Scalar element_at(const Tensor& t, int64_t i) {
   return load_scalar(t.bytes().data() + i * bytes_of(t.element), t.element);
@@ -34,23 +34,27 @@ inline bool same(const Scalar& a, const Scalar& b) {
 
 inline ::testing::AssertionResult same_tensors(const Tensor& a, const Tensor& b) {
   if (a.element != b.element || a.shape != b.shape)
-    return ::testing::AssertionFailure() << name_of(a.element) << to_string(a.shape) << " against " << name_of(b.element)
-                                         << to_string(b.shape);
+    return ::testing::AssertionFailure() << name_of(a.element) << to_string(a.shape) << " against "
+                                         << name_of(b.element) << to_string(b.shape);
   for (int64_t i = 0; i < a.count(); ++i) {
     const Scalar x = element_at(a, i), y = element_at(b, i);
     if (!same(x, y))
-      return ::testing::AssertionFailure() << "element " << i << " of " << name_of(a.element) << to_string(a.shape) << ": "
-                                           << x.f << "/" << x.i << " against " << y.f << "/" << y.i;
+      return ::testing::AssertionFailure()
+             << "element " << i << " of " << name_of(a.element) << to_string(a.shape) << ": " << x.f << "/"
+             << x.i << " against " << y.f << "/" << y.i;
   }
   return ::testing::AssertionSuccess();
 }
 
-// Floats around 1 with a few zeros of both signs; with `special`, also infinities, NaN, denormals and extremes.
-inline Tensor random_tensor(std::mt19937& random, DataType type, std::vector<int64_t> shape, bool special = false) {
+// Floats around 1 with a few zeros of both signs; with `special`, also infinities, NaN, denormals and
+// extremes.
+inline Tensor random_tensor(std::mt19937& random, DataType type, std::vector<int64_t> shape,
+                            bool special = false) {
   Tensor result(type, std::move(shape));
   std::normal_distribution<double> normal;
   std::uniform_int_distribution<int64_t> bits(INT64_MIN, INT64_MAX), kind(0, 19);
-  const double extremes[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-45, -3e-42, 6e-8, 3.4e38, -65504, 0.5, 2.5, -1.5};
+  const double extremes[] = {0.0,  -0.0,   INFINITY, -INFINITY, NAN, 1e-45, -3e-42,
+                             6e-8, 3.4e38, -65504,   0.5,       2.5, -1.5};
   for (int64_t i = 0; i < result.count(); ++i) {
     Scalar value{DataType::float64, normal(random), 0};
     if (!is_float(type)) {
@@ -60,8 +64,9 @@ inline Tensor random_tensor(std::mt19937& random, DataType type, std::vector<int
     } else if (special && kind(random) < 8) {
       value.f = extremes[static_cast<size_t>(kind(random)) % std::size(extremes)];
     }
-    set_element(result, i, type == DataType::boolean ? convert({DataType::int64, 0, value.i & 1}, type)
-                                                     : convert(value, type));
+    set_element(
+        result, i,
+        type == DataType::boolean ? convert({DataType::int64, 0, value.i & 1}, type) : convert(value, type));
   }
   return result;
 }

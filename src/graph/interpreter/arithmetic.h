@@ -61,10 +61,14 @@ constexpr T start_of() {
 template <class F>
 auto with_combine(Combine combine, F&& f) {
   switch (combine) {
-    case Combine::sum: return f(std::integral_constant<Combine, Combine::sum>{});
-    case Combine::product: return f(std::integral_constant<Combine, Combine::product>{});
-    case Combine::max: return f(std::integral_constant<Combine, Combine::max>{});
-    case Combine::min: break;
+    case Combine::sum:
+      return f(std::integral_constant<Combine, Combine::sum>{});
+    case Combine::product:
+      return f(std::integral_constant<Combine, Combine::product>{});
+    case Combine::max:
+      return f(std::integral_constant<Combine, Combine::max>{});
+    case Combine::min:
+      break;
   }
   return f(std::integral_constant<Combine, Combine::min>{});
 }

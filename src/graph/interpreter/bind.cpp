@@ -15,8 +15,8 @@ using Origins = std::map<std::string, std::string, std::less<>>;
 
 void check_type(const GraphInput& input, const TensorType& type, const Tensor& tensor) {
   if (tensor.element != type.element) {
-    throw UserError(fmt::format("input '{}' is {} and the model needs {}", input.name, name_of(tensor.element),
-                                name_of(type.element)));
+    throw UserError(fmt::format("input '{}' is {} and the model needs {}", input.name,
+                                name_of(tensor.element), name_of(type.element)));
   }
   if (tensor.rank() != type.rank()) {
     throw UserError(fmt::format("input '{}' has shape {} and the model needs rank {}: {}", input.name,
@@ -30,14 +30,15 @@ std::optional<std::pair<std::string, int64_t>> solve(const Dim& dim, int64_t val
   const Dim::Term& term = dim.terms()[0];
   if (term.factors.size() != 1 || term.factors[0]->kind != Dim::Atom::Kind::symbol) return std::nullopt;
   int64_t rest = 0;
-  if (__builtin_sub_overflow(value, dim.constant_part(), &rest) || rest % term.coefficient != 0) return std::nullopt;
+  if (__builtin_sub_overflow(value, dim.constant_part(), &rest) || rest % term.coefficient != 0)
+    return std::nullopt;
   const int64_t solved = rest / term.coefficient;
   if (solved < 0) return std::nullopt;
   return std::pair(term.factors[0]->name, solved);
 }
 
-void check_dims(const GraphInput& input, const TensorType& type, const Tensor& tensor, const SymbolValues& values,
-                const Origins& origins) {
+void check_dims(const GraphInput& input, const TensorType& type, const Tensor& tensor,
+                const SymbolValues& values, const Origins& origins) {
   for (size_t d = 0; d < type.shape.size(); ++d) {
     const int64_t expected = type.shape[d].evaluate(values);
     if (expected == tensor.shape[d]) continue;
@@ -55,7 +56,8 @@ void check_dims(const GraphInput& input, const TensorType& type, const Tensor& t
 
 SymbolValues bind_symbols(const Graph& graph, std::span<const Tensor> inputs) {
   if (inputs.size() != graph.inputs.size()) {
-    throw UserError(fmt::format("the model has {} inputs and {} are given", graph.inputs.size(), inputs.size()));
+    throw UserError(
+        fmt::format("the model has {} inputs and {} are given", graph.inputs.size(), inputs.size()));
   }
   SymbolValues values;
   Origins origins;
@@ -75,7 +77,8 @@ SymbolValues bind_symbols(const Graph& graph, std::span<const Tensor> inputs) {
       }
     }
   }
-  for (size_t i = 0; i < inputs.size(); ++i) check_dims(graph.inputs[i], type_of(i), inputs[i], values, origins);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    check_dims(graph.inputs[i], type_of(i), inputs[i], values, origins);
   check_requirements(graph, values);
   return values;
 }
@@ -84,9 +87,9 @@ void check_requirements(const Graph& graph, const SymbolValues& symbols) {
   for (NodeId id = 0; id < graph.size(); ++id) {
     for (const Requirement& requirement : requirements_of(graph, id)) {
       if (holds(requirement, symbols)) continue;
-      throw UserError(fmt::format("{}: the shapes of the inputs break {} ({} against {})", describe(graph, id),
-                                  to_string(requirement), requirement.a.evaluate(symbols),
-                                  requirement.b.evaluate(symbols)));
+      throw UserError(fmt::format("{}: the shapes of the inputs break {} ({} against {})",
+                                  describe(graph, id), to_string(requirement),
+                                  requirement.a.evaluate(symbols), requirement.b.evaluate(symbols)));
     }
   }
 }

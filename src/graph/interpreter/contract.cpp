@@ -16,7 +16,8 @@ namespace {
 std::vector<int> others(int rank, const std::vector<int>& a, const std::vector<int>& b) {
   std::vector<int> result;
   for (int d = 0; d < rank; ++d) {
-    if (std::find(a.begin(), a.end(), d) == a.end() && std::find(b.begin(), b.end(), d) == b.end()) result.push_back(d);
+    if (std::find(a.begin(), a.end(), d) == a.end() && std::find(b.begin(), b.end(), d) == b.end())
+      result.push_back(d);
   }
   return result;
 }
@@ -34,7 +35,8 @@ std::vector<int> joined(const std::vector<int>& a, const std::vector<int>& b, co
   return result;
 }
 
-// `count` columns from `first` of a [k, n] array as a dense [k, columns] panel, the columns that lack filled with 0.
+// `count` columns from `first` of a [k, n] array as a dense [k, columns] panel, the columns that lack filled
+// with 0.
 template <class T>
 void pack_panel(const T* from, int64_t k, int64_t n, int64_t first, T* to) {
   constexpr int64_t columns = ContractKernels<T>::columns;
@@ -47,7 +49,8 @@ void pack_panel(const T* from, int64_t k, int64_t n, int64_t first, T* to) {
 
 // One panel of one batch entry against all rows.
 template <class T>
-void contract_panel(std::span<const DotOperands> terms, int64_t batch, int64_t first, AlignedBuffer& panels, T* result) {
+void contract_panel(std::span<const DotOperands> terms, int64_t batch, int64_t first, AlignedBuffer& panels,
+                    T* result) {
   const auto& kernels = contract_kernels<T>();
   constexpr int64_t columns = ContractKernels<T>::columns;
   constexpr int64_t most_rows = ContractKernels<T>::rows;
@@ -65,7 +68,8 @@ void contract_panel(std::span<const DotOperands> terms, int64_t batch, int64_t f
     const int64_t rows = std::min(most_rows, m - row);
     for (size_t t = 0; t < segments; ++t) {
       const T* lhs = terms[t].lhs.as<T>().data() + (batch * m + row) * k;
-      for (int64_t u = 0; u < rows; ++u) a[t * static_cast<size_t>(rows) + static_cast<size_t>(u)] = lhs + u * k;
+      for (int64_t u = 0; u < rows; ++u)
+        a[t * static_cast<size_t>(rows) + static_cast<size_t>(u)] = lhs + u * k;
     }
     kernels.block[rows - 1](a.data(), b.data(), static_cast<int64_t>(segments), k, block.data(), columns);
     for (int64_t u = 0; u < rows; ++u)
@@ -83,7 +87,8 @@ Tensor contract_typed(std::span<const DotOperands> terms, ThreadPool* pool) {
   T* target = result.mutable_as<T>().data();
   run_in_pieces(pool, first.batch * panels, 1, [&](int64_t begin, int64_t end) {
     AlignedBuffer memory(terms.size() * static_cast<size_t>(first.k * columns) * sizeof(T));
-    for (int64_t i = begin; i < end; ++i) contract_panel<T>(terms, i / panels, i % panels * columns, memory, target);
+    for (int64_t i = begin; i < end; ++i)
+      contract_panel<T>(terms, i / panels, i % panels * columns, memory, target);
   });
   return result;
 }
@@ -132,11 +137,16 @@ Tensor contract(std::span<const DotOperands> terms, ThreadPool* pool) {
   }
   if (first.n < 8 && first.m > first.n) return contract_swapped(terms, pool);
   switch (first.lhs.element) {
-    case DataType::float32: return contract_typed<float>(terms, pool);
-    case DataType::float64: return contract_typed<double>(terms, pool);
-    case DataType::uint32: return contract_typed<uint32_t>(terms, pool);
-    case DataType::uint64: return contract_typed<uint64_t>(terms, pool);
-    default: throw InternalError("a type that no contraction computes in");
+    case DataType::float32:
+      return contract_typed<float>(terms, pool);
+    case DataType::float64:
+      return contract_typed<double>(terms, pool);
+    case DataType::uint32:
+      return contract_typed<uint32_t>(terms, pool);
+    case DataType::uint64:
+      return contract_typed<uint64_t>(terms, pool);
+    default:
+      throw InternalError("a type that no contraction computes in");
   }
 }
 
@@ -151,7 +161,8 @@ Tensor evaluate_dot(const Evaluation& e) {
 Tensor evaluate_convolution(const Evaluation& e) {
   const DataType type = contraction_type(e.element);
   const ConvolutionTerm term{widened(e.operands[0], type), widened(e.operands[1], type)};
-  return narrowed(convolve(attributes<ConvolutionAttributes>(e.node), std::span(&term, 1), e.shape, e.pool), e.element);
+  return narrowed(convolve(attributes<ConvolutionAttributes>(e.node), std::span(&term, 1), e.shape, e.pool),
+                  e.element);
 }
 
 }  // namespace fusewise::graph

@@ -1,6 +1,6 @@
-// The innermost loops of contractions: a block of rows times a panel of columns, every element adding its products
-// by fused multiply-add in the order of the segments and of k inside them. Vector lanes are different columns, so
-// the order inside an element never depends on the machine. Integers wrap.
+// The innermost loops of contractions: a block of rows times a panel of columns, every element adding its
+// products by fused multiply-add in the order of the segments and of k inside them. Vector lanes are
+// different columns, so the order inside an element never depends on the machine. Integers wrap.
 //
 //   for each row u, column j:  acc = +0;  for each segment s, k < length:  acc += a[s][u][k] * b[s][k][j]
 #pragma once

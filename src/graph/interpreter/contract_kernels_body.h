@@ -1,6 +1,6 @@
-// The bodies of contract_kernels.h, included by one file per instruction set. Everything here has internal linkage
-// and nothing of the standard library is used: the files are built with different options, and a shared inline
-// function would be linked from either.
+// The bodies of contract_kernels.h, included by one file per instruction set. Everything here has internal
+// linkage and nothing of the standard library is used: the files are built with different options, and a
+// shared inline function would be linked from either.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ inline uint32_t fused(uint32_t a, uint32_t b, uint32_t c) { return a * b + c; }
 inline uint64_t fused(uint64_t a, uint64_t b, uint64_t c) { return a * b + c; }
 
 template <class T, int rows>
-void block(const T* const* a, const T* const* b, int64_t segments, int64_t length, T* result, int64_t result_stride) {
+void block(const T* const* a, const T* const* b, int64_t segments, int64_t length, T* result,
+           int64_t result_stride) {
   constexpr int columns = static_cast<int>(64 / sizeof(T));
   T accumulator[rows][columns] = {};
   for (int64_t s = 0; s < segments; ++s) {

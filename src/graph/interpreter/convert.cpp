@@ -64,7 +64,8 @@ Tensor widened(const Tensor& tensor, DataType to) {
   if (tensor.element == to) return tensor.aligned();
   if (!is_half(tensor.element)) return converted(tensor.aligned(), to);
   Tensor result(DataType::float32, tensor.shape);
-  load_floats(tensor.aligned().bytes().data(), tensor.element, tensor.count(), result.mutable_as<float>().data());
+  load_floats(tensor.aligned().bytes().data(), tensor.element, tensor.count(),
+              result.mutable_as<float>().data());
   return widened(result, to);
 }
 

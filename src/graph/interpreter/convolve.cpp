@@ -1,5 +1,5 @@
-// Convolution: x is brought to [N, spatial..., C], so that a kernel position reads a run of channels. The output
-// positions of a row that have the same taps present share a block of rows of the contraction loops.
+// Convolution: x is brought to [N, spatial..., C], so that a kernel position reads a run of channels. The
+// output positions of a row that have the same taps present share a block of rows of the contraction loops.
 #include <algorithm>
 #include <array>
 
@@ -15,19 +15,25 @@ namespace {
 
 // Shapes and attributes with at least one spatial dimension.
 struct Geometry {
-  std::vector<int64_t> extents, kernel, positions;      // of x, weights and result
+  std::vector<int64_t> extents, kernel, positions;  // of x, weights and result
   std::vector<int64_t> strides, dilations, pads;
-  int64_t images, groups, in_channels, out_channels;    // channels of a group
-  int64_t row_taps = 1;                                 // kernel positions but for the last dimension
+  int64_t images, groups, in_channels, out_channels;  // channels of a group
+  int64_t row_taps = 1;                               // kernel positions but for the last dimension
   int64_t taps() const { return row_taps * kernel.back(); }
 };
 
-Geometry geometry_of(const ConvolutionAttributes& a, const ConvolutionTerm& term, std::span<const int64_t> result) {
+Geometry geometry_of(const ConvolutionAttributes& a, const ConvolutionTerm& term,
+                     std::span<const int64_t> result) {
   Geometry g{{term.x.shape.begin() + 2, term.x.shape.end()},
              {term.weights.shape.begin() + 2, term.weights.shape.end()},
              {result.begin() + 2, result.end()},
-             a.strides, a.dilations, a.pad_low,
-             result[0], a.groups, term.weights.shape[1], result[1] / a.groups};
+             a.strides,
+             a.dilations,
+             a.pad_low,
+             result[0],
+             a.groups,
+             term.weights.shape[1],
+             result[1] / a.groups};
   if (g.extents.empty()) {
     g.extents = g.kernel = g.positions = g.strides = g.dilations = {1};
     g.pads = {0};
@@ -81,7 +87,8 @@ struct TapRange {
 };
 
 TapRange last_taps(const Geometry& g, int64_t p) {
-  const int64_t start = p * g.strides.back() - g.pads.back(), dilation = g.dilations.back(), size = g.kernel.back();
+  const int64_t start = p * g.strides.back() - g.pads.back(), dilation = g.dilations.back(),
+                size = g.kernel.back();
   const auto below = [&](int64_t limit) {  // taps t with start + t * dilation < limit
     return std::clamp<int64_t>(limit <= start ? 0 : (limit - start + dilation - 1) / dilation, 0, size);
   };
@@ -106,7 +113,9 @@ class Convolution {
   }
 
   bool depthwise() const { return g.in_channels == 1 && g.out_channels == 1 && g.groups > 1; }
-  int64_t rows_per_image() const { return element_count(g.positions) / std::max<int64_t>(1, g.positions.back()); }
+  int64_t rows_per_image() const {
+    return element_count(g.positions) / std::max<int64_t>(1, g.positions.back());
+  }
 
   // One row of output positions of one image, all channels, to [position, channel].
   void run_row(int64_t image, int64_t row, T* to) const {
@@ -129,8 +138,8 @@ class Convolution {
  private:
   const Geometry& g;
   std::vector<Tensor> x_;
-  std::vector<Tensor> weights_;          // depthwise: [tap, channel]
-  std::vector<AlignedBuffer> panels_;    // else, per term: [group, panel, tap, input channel, column]
+  std::vector<Tensor> weights_;        // depthwise: [tap, channel]
+  std::vector<AlignedBuffer> panels_;  // else, per term: [group, panel, tap, input channel, column]
 
   int64_t panels_per_group() const { return (g.out_channels + columns - 1) / columns; }
   int64_t panel_size() const { return g.taps() * g.in_channels * columns; }
@@ -145,7 +154,8 @@ class Convolution {
           for (int64_t c = 0; c < g.in_channels; ++c) {
             for (int64_t j = 0; j < columns; ++j) {
               const int64_t channel = group * g.out_channels + first + j;
-              *to++ = first + j < g.out_channels ? from[(channel * g.in_channels + c) * g.taps() + tap] : T(0);
+              *to++ =
+                  first + j < g.out_channels ? from[(channel * g.in_channels + c) * g.taps() + tap] : T(0);
             }
           }
         }
@@ -181,7 +191,8 @@ class Convolution {
     for (size_t term = 0; term < x_.size(); ++term) {
       for (const RowTap& tap : taps) {
         for (int64_t t = range.first; t < range.last; ++t) {
-          for (int64_t p = first; p < last; ++p) a.push_back(source(term, image, tap, t, p) + group * g.in_channels);
+          for (int64_t p = first; p < last; ++p)
+            a.push_back(source(term, image, tap, t, p) + group * g.in_channels);
           b.push_back(panels_[term].template as<T>().data() + group * panels_per_group() * panel_size() +
                       (tap.tap * g.kernel.back() + t) * g.in_channels * columns);
         }
@@ -210,7 +221,8 @@ Tensor convolve_typed(const Geometry& g, std::span<const ConvolutionTerm> terms,
   T* to = result.mutable_as<T>().data();
   const int64_t rows = convolution.rows_per_image(), row_size = g.positions.back() * shape.back();
   run_in_pieces(pool, g.images * rows, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) convolution.run_row(row / rows, row % rows, to + row * row_size);
+    for (int64_t row = begin; row < end; ++row)
+      convolution.run_row(row / rows, row % rows, to + row * row_size);
   });
   return result;
 }
@@ -224,11 +236,20 @@ Tensor convolve(const ConvolutionAttributes& attributes, std::span<const Convolu
   if (element_count(shape) == 0) return Tensor(terms[0].x.element, shape);
   Tensor result;
   switch (terms[0].x.element) {
-    case DataType::float32: result = convolve_typed<float>(g, terms, pool); break;
-    case DataType::float64: result = convolve_typed<double>(g, terms, pool); break;
-    case DataType::uint32: result = convolve_typed<uint32_t>(g, terms, pool); break;
-    case DataType::uint64: result = convolve_typed<uint64_t>(g, terms, pool); break;
-    default: throw InternalError("a type that no convolution computes in");
+    case DataType::float32:
+      result = convolve_typed<float>(g, terms, pool);
+      break;
+    case DataType::float64:
+      result = convolve_typed<double>(g, terms, pool);
+      break;
+    case DataType::uint32:
+      result = convolve_typed<uint32_t>(g, terms, pool);
+      break;
+    case DataType::uint64:
+      result = convolve_typed<uint64_t>(g, terms, pool);
+      break;
+    default:
+      throw InternalError("a type that no convolution computes in");
   }
   std::vector<int> channels_second{0, result.rank() - 1};
   for (int d = 1; d + 1 < result.rank(); ++d) channels_second.push_back(d);

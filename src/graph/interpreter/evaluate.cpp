@@ -27,13 +27,15 @@ std::string describe(const Graph& graph, NodeId id) {
 void run_in_pieces(ThreadPool* pool, int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
   if (count <= 0) return;
   if (!pool || pool->size() == 1 || count <= grain) return body(0, count);
-  pool->parallel_for(count, [&](int64_t begin, int64_t end, int) { body(begin, end); }, grain);
+  pool->parallel_for(
+      count, [&](int64_t begin, int64_t end, int) { body(begin, end); }, grain);
 }
 
 namespace {
 
 Tensor evaluate_constant(const ConstantData& constant) {
-  return Tensor::borrow(constant.type.element, evaluate_shape(constant.type.shape, {}), constant.bytes, constant.owner)
+  return Tensor::borrow(constant.type.element, evaluate_shape(constant.type.shape, {}), constant.bytes,
+                        constant.owner)
       .aligned();
 }
 
@@ -41,7 +43,8 @@ Tensor evaluate_dims(const Evaluation& evaluation) {
   Tensor result(DataType::int64, evaluation.shape);
   const std::vector<int64_t> values =
       evaluate_shape(attributes<DimsAttributes>(evaluation.node).dims, evaluation.symbols);
-  check(static_cast<int64_t>(values.size()) == result.count(), "dims has another number of values than elements");
+  check(static_cast<int64_t>(values.size()) == result.count(),
+        "dims has another number of values than elements");
   std::copy(values.begin(), values.end(), result.mutable_as<int64_t>().begin());
   return result;
 }
@@ -49,41 +52,51 @@ Tensor evaluate_dims(const Evaluation& evaluation) {
 Tensor dispatch(const Graph& graph, const Evaluation& evaluation) {
   const Node& node = evaluation.node;
   switch (node.op) {
-    case Op::input: break;
+    case Op::input:
+      break;
     case Op::constant:
       return evaluate_constant(graph.constants.at(attributes<ConstantAttributes>(node).constant));
-    case Op::dims: return evaluate_dims(evaluation);
-    case Op::iota: return evaluate_iota(evaluation);
-    case Op::map: return evaluate_map(evaluation);
-    case Op::reduce: return evaluate_reduce(evaluation);
-    case Op::window_reduce: return evaluate_window_reduce(evaluation);
-    case Op::dot: return evaluate_dot(evaluation);
-    case Op::convolution: return evaluate_convolution(evaluation);
-    case Op::gather: return evaluate_gather(evaluation);
+    case Op::dims:
+      return evaluate_dims(evaluation);
+    case Op::iota:
+      return evaluate_iota(evaluation);
+    case Op::map:
+      return evaluate_map(evaluation);
+    case Op::reduce:
+      return evaluate_reduce(evaluation);
+    case Op::window_reduce:
+      return evaluate_window_reduce(evaluation);
+    case Op::dot:
+      return evaluate_dot(evaluation);
+    case Op::convolution:
+      return evaluate_convolution(evaluation);
+    case Op::gather:
+      return evaluate_gather(evaluation);
     case Op::broadcast:
     case Op::concat:
     case Op::pad:
     case Op::reshape:
     case Op::slice:
-    case Op::transpose: return evaluate_view(evaluation);
+    case Op::transpose:
+      return evaluate_view(evaluation);
   }
   throw InternalError("an input has no evaluation");
 }
 
 }  // namespace
 
-Tensor evaluate_node(const Graph& graph, NodeId id, std::span<const Tensor> operands, const SymbolValues& symbols,
-                     ThreadPool* pool) {
+Tensor evaluate_node(const Graph& graph, NodeId id, std::span<const Tensor> operands,
+                     const SymbolValues& symbols, ThreadPool* pool) {
   const Node& node = graph.node(id);
   check(node.results.size() == 1, "the interpreter knows nodes with one result only");
   const TensorType& type = node.results[0];
   if (node.op != Op::constant && !is_computable(type.element)) {
-    throw UnsupportedError(fmt::format("not supported yet: {} computes in {}", describe(graph, id),
-                                       name_of(type.element)));
+    throw UnsupportedError(
+        fmt::format("not supported yet: {} computes in {}", describe(graph, id), name_of(type.element)));
   }
   try {
-    Tensor result =
-        dispatch(graph, Evaluation{node, evaluate_shape(type.shape, symbols), type.element, operands, symbols, pool});
+    Tensor result = dispatch(
+        graph, Evaluation{node, evaluate_shape(type.shape, symbols), type.element, operands, symbols, pool});
     if (result.element != type.element || result.shape != evaluate_shape(type.shape, symbols)) {
       throw InternalError(fmt::format("its result is {}{} and should be {}", name_of(result.element),
                                       to_string(result.shape), to_string(type)));

@@ -12,10 +12,10 @@
 
 namespace fusewise::graph {
 
-// The result of a node for these operands, in strict order. The node is no input. A pool only splits the work; the
-// result does not depend on it. Also what constant folding runs.
-Tensor evaluate_node(const Graph& graph, NodeId node, std::span<const Tensor> operands, const SymbolValues& symbols,
-                     ThreadPool* pool = nullptr);
+// The result of a node for these operands, in strict order. The node is no input. A pool only splits the
+// work; the result does not depend on it. Also what constant folding runs.
+Tensor evaluate_node(const Graph& graph, NodeId node, std::span<const Tensor> operands,
+                     const SymbolValues& symbols, ThreadPool* pool = nullptr);
 
 std::vector<int64_t> evaluate_shape(const Shape& shape, const SymbolValues& symbols);
 // "node 12 (dot, from 'encoder/MatMul')", for messages.
@@ -24,8 +24,8 @@ std::string describe(const Graph& graph, NodeId node);
 // What the families need to know about the node in hand.
 struct Evaluation {
   const Node& node;
-  std::vector<int64_t> shape;                           // of the result
-  DataType element = DataType::undefined;               // of the result
+  std::vector<int64_t> shape;              // of the result
+  DataType element = DataType::undefined;  // of the result
   std::span<const Tensor> operands;
   const SymbolValues& symbols;
   ThreadPool* pool = nullptr;

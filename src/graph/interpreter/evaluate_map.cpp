@@ -1,5 +1,5 @@
-// Elementwise operations: typed loops for floats (the half types in pieces of float32), a number at a time for the
-// rest.
+// Elementwise operations: typed loops for floats (the half types in pieces of float32), a number at a time
+// for the rest.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -29,20 +29,47 @@ void binary(std::span<const T* const> x, R* to, int64_t count, F f) {
 template <class T>
 bool float_loop(ScalarOp op, std::span<const T* const> x, T* to, int64_t n) {
   switch (op) {
-    case ScalarOp::abs: unary(x, to, n, [](T a) { return std::abs(a); }); return true;
-    case ScalarOp::add: binary(x, to, n, [](T a, T b) { return a + b; }); return true;
-    case ScalarOp::ceil: unary(x, to, n, [](T a) { return std::ceil(a); }); return true;
-    case ScalarOp::div: binary(x, to, n, [](T a, T b) { return a / b; }); return true;
-    case ScalarOp::floor: unary(x, to, n, [](T a) { return std::floor(a); }); return true;
-    case ScalarOp::max: binary(x, to, n, greater_of<T>); return true;
-    case ScalarOp::min: binary(x, to, n, lesser_of<T>); return true;
-    case ScalarOp::mul: binary(x, to, n, [](T a, T b) { return a * b; }); return true;
-    case ScalarOp::neg: unary(x, to, n, [](T a) { return -a; }); return true;
-    case ScalarOp::round: unary(x, to, n, [](T a) { return std::nearbyint(a); }); return true;
-    case ScalarOp::sqrt: unary(x, to, n, [](T a) { return std::sqrt(a); }); return true;
-    case ScalarOp::sub: binary(x, to, n, [](T a, T b) { return a - b; }); return true;
-    case ScalarOp::trunc: unary(x, to, n, [](T a) { return std::trunc(a); }); return true;
-    default: break;
+    case ScalarOp::abs:
+      unary(x, to, n, [](T a) { return std::abs(a); });
+      return true;
+    case ScalarOp::add:
+      binary(x, to, n, [](T a, T b) { return a + b; });
+      return true;
+    case ScalarOp::ceil:
+      unary(x, to, n, [](T a) { return std::ceil(a); });
+      return true;
+    case ScalarOp::div:
+      binary(x, to, n, [](T a, T b) { return a / b; });
+      return true;
+    case ScalarOp::floor:
+      unary(x, to, n, [](T a) { return std::floor(a); });
+      return true;
+    case ScalarOp::max:
+      binary(x, to, n, greater_of<T>);
+      return true;
+    case ScalarOp::min:
+      binary(x, to, n, lesser_of<T>);
+      return true;
+    case ScalarOp::mul:
+      binary(x, to, n, [](T a, T b) { return a * b; });
+      return true;
+    case ScalarOp::neg:
+      unary(x, to, n, [](T a) { return -a; });
+      return true;
+    case ScalarOp::round:
+      unary(x, to, n, [](T a) { return std::nearbyint(a); });
+      return true;
+    case ScalarOp::sqrt:
+      unary(x, to, n, [](T a) { return std::sqrt(a); });
+      return true;
+    case ScalarOp::sub:
+      binary(x, to, n, [](T a, T b) { return a - b; });
+      return true;
+    case ScalarOp::trunc:
+      unary(x, to, n, [](T a) { return std::trunc(a); });
+      return true;
+    default:
+      break;
   }
   if (class_of(op) != ScalarClass::function) return false;
   if (arity_of(op) == 1) {
@@ -56,13 +83,26 @@ bool float_loop(ScalarOp op, std::span<const T* const> x, T* to, int64_t n) {
 template <class T>
 bool compare_loop(ScalarOp op, std::span<const T* const> x, uint8_t* to, int64_t n) {
   switch (op) {
-    case ScalarOp::equal: binary(x, to, n, [](T a, T b) { return uint8_t{a == b}; }); return true;
-    case ScalarOp::greater: binary(x, to, n, [](T a, T b) { return uint8_t{a > b}; }); return true;
-    case ScalarOp::greater_equal: binary(x, to, n, [](T a, T b) { return uint8_t{a >= b}; }); return true;
-    case ScalarOp::less: binary(x, to, n, [](T a, T b) { return uint8_t{a < b}; }); return true;
-    case ScalarOp::less_equal: binary(x, to, n, [](T a, T b) { return uint8_t{a <= b}; }); return true;
-    case ScalarOp::not_equal: binary(x, to, n, [](T a, T b) { return uint8_t{a != b}; }); return true;
-    default: return false;
+    case ScalarOp::equal:
+      binary(x, to, n, [](T a, T b) { return uint8_t{a == b}; });
+      return true;
+    case ScalarOp::greater:
+      binary(x, to, n, [](T a, T b) { return uint8_t{a > b}; });
+      return true;
+    case ScalarOp::greater_equal:
+      binary(x, to, n, [](T a, T b) { return uint8_t{a >= b}; });
+      return true;
+    case ScalarOp::less:
+      binary(x, to, n, [](T a, T b) { return uint8_t{a < b}; });
+      return true;
+    case ScalarOp::less_equal:
+      binary(x, to, n, [](T a, T b) { return uint8_t{a <= b}; });
+      return true;
+    case ScalarOp::not_equal:
+      binary(x, to, n, [](T a, T b) { return uint8_t{a != b}; });
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -102,9 +142,11 @@ bool evaluate_halves(const Piece& piece) {
   const std::span<const float* const> x(pointers.data(), piece.evaluation.operands.size());
   for (int64_t done = 0; done < piece.end - piece.begin; done += chunk) {
     const int64_t count = std::min(chunk, piece.end - piece.begin - done);
-    for (size_t i = 0; i < x.size(); ++i) load_floats(piece.operand(i) + done * 2, type, count, values[i].data());
+    for (size_t i = 0; i < x.size(); ++i)
+      load_floats(piece.operand(i) + done * 2, type, count, values[i].data());
     if (compares) {
-      if (!compare_loop<float>(piece.op, x, reinterpret_cast<uint8_t*>(piece.result()) + done, count)) return false;
+      if (!compare_loop<float>(piece.op, x, reinterpret_cast<uint8_t*>(piece.result()) + done, count))
+        return false;
     } else {
       if (!float_loop<float>(piece.op, x, results.data(), count)) return false;
       store_floats(results.data(), count, type, piece.result() + done * 2);
@@ -124,10 +166,14 @@ void select_loop(const Piece& piece) {
 
 void evaluate_select(const Piece& piece) {
   switch (bytes_of(piece.evaluation.element)) {
-    case 1: return select_loop<uint8_t>(piece);
-    case 2: return select_loop<uint16_t>(piece);
-    case 4: return select_loop<uint32_t>(piece);
-    default: return select_loop<uint64_t>(piece);
+    case 1:
+      return select_loop<uint8_t>(piece);
+    case 2:
+      return select_loop<uint16_t>(piece);
+    case 4:
+      return select_loop<uint32_t>(piece);
+    default:
+      return select_loop<uint64_t>(piece);
   }
 }
 
@@ -148,11 +194,18 @@ void evaluate_piece(const Piece& piece) {
   bool done = false;
   if (piece.op != ScalarOp::cast) {
     switch (piece.evaluation.operands[0].element) {
-      case DataType::float32: done = evaluate_in_place<float>(piece); break;
-      case DataType::float64: done = evaluate_in_place<double>(piece); break;
+      case DataType::float32:
+        done = evaluate_in_place<float>(piece);
+        break;
+      case DataType::float64:
+        done = evaluate_in_place<double>(piece);
+        break;
       case DataType::float16:
-      case DataType::bfloat16: done = evaluate_halves(piece); break;
-      default: break;
+      case DataType::bfloat16:
+        done = evaluate_halves(piece);
+        break;
+      default:
+        break;
     }
   }
   if (!done) evaluate_each(piece);
@@ -162,15 +215,18 @@ void evaluate_piece(const Piece& piece) {
 
 Tensor evaluate_map(const Evaluation& e) {
   const ScalarOp op = attributes<MapAttributes>(e.node).op;
-  check(static_cast<int>(e.operands.size()) == arity_of(op), "a scalar operation has the wrong number of operands");
+  check(static_cast<int>(e.operands.size()) == arity_of(op),
+        "a scalar operation has the wrong number of operands");
   for (const Tensor& x : e.operands) {
-    if (x.shape != e.shape) throw UserError("the operands' shapes differ: " + to_string(x.shape) + " and " + to_string(e.shape));
+    if (x.shape != e.shape)
+      throw UserError("the operands' shapes differ: " + to_string(x.shape) + " and " + to_string(e.shape));
   }
   Tensor result(e.element, e.shape);
   const int64_t count = result.count();
   std::byte* target = result.mutable_bytes().data();
-  run_in_pieces(e.pool, count, 16384,
-                [&](int64_t begin, int64_t end) { evaluate_piece({e, op, target, begin, end}); });
+  run_in_pieces(e.pool, count, 16384, [&](int64_t begin, int64_t end) {
+    evaluate_piece({e, op, target, begin, end});
+  });
   return result;
 }
 

@@ -19,17 +19,20 @@ T reduce_block(const T* x, int64_t count) {
   lane.fill(start_of<T, combine>());
   int64_t r = 0;
   for (; r + order.lanes <= count; r += order.lanes) {
-    for (size_t j = 0; j < lane.size(); ++j) lane[j] = combined<T, combine>(lane[j], x[r + static_cast<int64_t>(j)]);
+    for (size_t j = 0; j < lane.size(); ++j)
+      lane[j] = combined<T, combine>(lane[j], x[r + static_cast<int64_t>(j)]);
   }
   for (size_t j = 0; r < count; ++r, ++j) lane[j] = combined<T, combine>(lane[j], x[r]);
   const size_t present = static_cast<size_t>(std::min<int64_t>(count, order.lanes));
   for (size_t width = lane.size() / 2; width > 0; width /= 2) {
-    for (size_t j = 0; j < width && j + width < present; ++j) lane[j] = combined<T, combine>(lane[j], lane[j + width]);
+    for (size_t j = 0; j < width && j + width < present; ++j)
+      lane[j] = combined<T, combine>(lane[j], lane[j + width]);
   }
   return lane[0];
 }
 
-// Completed blocks wait on a stack; as in counting up by one, equal neighbours merge, the earlier on the left.
+// Completed blocks wait on a stack; as in counting up by one, equal neighbours merge, the earlier on the
+// left.
 template <class T, Combine combine>
 T reduce_row(const T* x, int64_t count) {
   if (count == 0) return start_of<T, combine>();
@@ -53,7 +56,8 @@ void reduce_rows(const Tensor& rows, int64_t length, Tensor& result, ThreadPool*
   const std::span<T> to = result.mutable_as<T>();
   const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, length));
   run_in_pieces(pool, static_cast<int64_t>(to.size()), grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) to[static_cast<size_t>(i)] = reduce_row<T, combine>(from + i * length, length);
+    for (int64_t i = begin; i < end; ++i)
+      to[static_cast<size_t>(i)] = reduce_row<T, combine>(from + i * length, length);
   });
 }
 
@@ -128,7 +132,8 @@ Tensor evaluate_window_reduce(const Evaluation& e) {
   const auto& a = attributes<WindowReduceAttributes>(e.node);
   const Tensor operand = widened(e.operands[0], working_type(e.element));
   const auto spatial = static_cast<std::ptrdiff_t>(a.window.size());
-  const Window window{{operand.shape.end() - spatial, operand.shape.end()}, {e.shape.end() - spatial, e.shape.end()}, a};
+  const Window window{
+      {operand.shape.end() - spatial, operand.shape.end()}, {e.shape.end() - spatial, e.shape.end()}, a};
   Tensor result(operand.element, e.shape);
   with_plain_type(operand.element, [&](auto zero) {
     with_combine(a.combine, [&](auto combine) {

@@ -44,12 +44,13 @@ Tensor concat(const Evaluation& e) {
         throw UserError(fmt::format("{} does not fit into {}", to_string(x.shape), to_string(e.shape)));
     }
     if (x.count() > 0) {
-      copy_strided(x.shape, x.bytes().data(), row_major_strides(x.shape), place + filled * target[axis] * bytes,
-                   target, bytes);
+      copy_strided(x.shape, x.bytes().data(), row_major_strides(x.shape),
+                   place + filled * target[axis] * bytes, target, bytes);
     }
     filled += x.shape[axis];
   }
-  if (filled != e.shape[axis]) throw UserError(fmt::format("the operands do not fill {}", to_string(e.shape)));
+  if (filled != e.shape[axis])
+    throw UserError(fmt::format("the operands do not fill {}", to_string(e.shape)));
   return result;
 }
 
@@ -64,8 +65,8 @@ Tensor slice(const Evaluation& e) {
   for (size_t d = 0; d < e.shape.size(); ++d) {
     const int64_t last = starts[d] + (e.shape[d] - 1) * a.steps[d];
     if (std::min(starts[d], last) < 0 || std::max(starts[d], last) >= x.shape[d]) {
-      throw UserError(fmt::format("elements {} to {} of dimension {} are taken from shape {}", starts[d], last, d,
-                                  to_string(x.shape)));
+      throw UserError(fmt::format("elements {} to {} of dimension {} are taken from shape {}", starts[d],
+                                  last, d, to_string(x.shape)));
     }
     offset += starts[d] * source[d];
     source[d] *= a.steps[d];
@@ -95,8 +96,8 @@ Tensor pad(const Evaluation& e) {
     to += (first + low) * target[d];
   }
   if (element_count(kept) == 0) return result;
-  copy_strided(kept, x.bytes().data() + from * bytes, source, result.mutable_bytes().data() + to * bytes, target,
-               bytes);
+  copy_strided(kept, x.bytes().data() + from * bytes, source, result.mutable_bytes().data() + to * bytes,
+               target, bytes);
   return result;
 }
 
@@ -104,13 +105,20 @@ Tensor pad(const Evaluation& e) {
 
 Tensor evaluate_view(const Evaluation& e) {
   switch (e.node.op) {
-    case Op::broadcast: return broadcast(e);
-    case Op::concat: return concat(e);
-    case Op::pad: return pad(e);
-    case Op::reshape: return e.operands[0].reshaped(e.shape);
-    case Op::slice: return slice(e);
-    case Op::transpose: return transposed(e.operands[0], attributes<TransposeAttributes>(e.node).permutation);
-    default: throw InternalError("this operation is no view");
+    case Op::broadcast:
+      return broadcast(e);
+    case Op::concat:
+      return concat(e);
+    case Op::pad:
+      return pad(e);
+    case Op::reshape:
+      return e.operands[0].reshaped(e.shape);
+    case Op::slice:
+      return slice(e);
+    case Op::transpose:
+      return transposed(e.operands[0], attributes<TransposeAttributes>(e.node).permutation);
+    default:
+      throw InternalError("this operation is no view");
   }
 }
 
@@ -122,7 +130,8 @@ Tensor evaluate_gather(const Evaluation& e) {
   const std::span<const int64_t> shape(x.shape);
   const int64_t extent = shape[axis], outer = element_count(shape.first(axis));
   const int64_t taken = index.count(), inner = element_count(shape.subspan(axis + 1)) * bytes_of(x.element);
-  if (taken > 0 && extent == 0 && result.count() > 0) throw UserError("nothing can be gathered from an empty dimension");
+  if (taken > 0 && extent == 0 && result.count() > 0)
+    throw UserError("nothing can be gathered from an empty dimension");
   if (result.count() == 0) return result;
   std::vector<int64_t> rows(static_cast<size_t>(taken));
   const int index_bytes = bytes_of(index.element);
@@ -130,7 +139,8 @@ Tensor evaluate_gather(const Evaluation& e) {
     const int64_t row = load_scalar(index.bytes().data() + i * index_bytes, index.element).i;
     // A uint64 index beyond the signed range is as large as can be.
     const bool huge = index.element == DataType::uint64 && row < 0;
-    rows[static_cast<size_t>(i)] = huge ? extent - 1 : std::clamp<int64_t>(row < 0 ? row + extent : row, 0, extent - 1);
+    rows[static_cast<size_t>(i)] =
+        huge ? extent - 1 : std::clamp<int64_t>(row < 0 ? row + extent : row, 0, extent - 1);
   }
   const std::byte* from = x.bytes().data();
   std::byte* to = result.mutable_bytes().data();
@@ -153,7 +163,8 @@ Tensor evaluate_iota(const Evaluation& e) {
   std::vector<int64_t> source(e.shape.size(), 0);
   source[axis] = 1;
   Tensor result(e.element, e.shape);
-  copy_strided(e.shape, line.bytes().data(), source, result.mutable_bytes().data(), row_major_strides(e.shape), bytes);
+  copy_strided(e.shape, line.bytes().data(), source, result.mutable_bytes().data(),
+               row_major_strides(e.shape), bytes);
   return result;
 }
 

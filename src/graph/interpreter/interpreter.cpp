@@ -9,7 +9,8 @@
 
 namespace fusewise::graph {
 
-std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs, const InterpretOptions& options) {
+std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs,
+                              const InterpretOptions& options) {
   const DefaultFloatEnvironment environment;
   const SymbolValues symbols = bind_symbols(graph, inputs);
   const std::vector<Value> wanted = wanted_values(graph, options.also);

@@ -7,8 +7,8 @@
 
 namespace fusewise::graph {
 
-// For each node the last node that uses it: no_node when nothing does (and it is not needed), Graph::size() when it
-// is one of `results`.
+// For each node the last node that uses it: no_node when nothing does (and it is not needed), Graph::size()
+// when it is one of `results`.
 std::vector<NodeId> last_uses(const Graph& graph, const std::vector<Value>& results);
 
 // The graph's outputs, then `also`.

@@ -60,8 +60,8 @@ void copy_rows(const std::vector<Dimension>& dimensions, const std::byte* source
   std::vector<int64_t> index(outer, 0);
   int64_t from = 0, to = 0;
   while (true) {
-    copy_row<T>(source + from * static_cast<int64_t>(sizeof(T)), target + to * static_cast<int64_t>(sizeof(T)),
-                dimensions[outer]);
+    copy_row<T>(source + from * static_cast<int64_t>(sizeof(T)),
+                target + to * static_cast<int64_t>(sizeof(T)), dimensions[outer]);
     size_t d = outer;
     while (d > 0) {
       const Dimension& dimension = dimensions[--d];
@@ -79,16 +79,22 @@ void copy_rows(const std::vector<Dimension>& dimensions, const std::byte* source
 
 }  // namespace
 
-void copy_strided(std::span<const int64_t> extents, const std::byte* source, std::span<const int64_t> source_strides,
-                  std::byte* target, std::span<const int64_t> target_strides, int element_bytes) {
+void copy_strided(std::span<const int64_t> extents, const std::byte* source,
+                  std::span<const int64_t> source_strides, std::byte* target,
+                  std::span<const int64_t> target_strides, int element_bytes) {
   if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return;
   const std::vector<Dimension> dimensions = merged(extents, source_strides, target_strides);
   switch (element_bytes) {
-    case 1: return copy_rows<uint8_t>(dimensions, source, target);
-    case 2: return copy_rows<uint16_t>(dimensions, source, target);
-    case 4: return copy_rows<uint32_t>(dimensions, source, target);
-    case 8: return copy_rows<uint64_t>(dimensions, source, target);
-    default: throw InternalError("elements of this size cannot be moved");
+    case 1:
+      return copy_rows<uint8_t>(dimensions, source, target);
+    case 2:
+      return copy_rows<uint16_t>(dimensions, source, target);
+    case 4:
+      return copy_rows<uint32_t>(dimensions, source, target);
+    case 8:
+      return copy_rows<uint64_t>(dimensions, source, target);
+    default:
+      throw InternalError("elements of this size cannot be moved");
   }
 }
 

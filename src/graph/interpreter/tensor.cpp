@@ -18,7 +18,8 @@ size_t storage_bytes(DataType type, std::span<const int64_t> shape) {
   }
   const int64_t count = element_count(shape);
   int64_t total = 0;
-  if (__builtin_mul_overflow(count, int64_t{bits}, &total) || __builtin_add_overflow(total, int64_t{7}, &total)) {
+  if (__builtin_mul_overflow(count, int64_t{bits}, &total) ||
+      __builtin_add_overflow(total, int64_t{7}, &total)) {
     throw UserError(fmt::format("a tensor of shape {} is too large", to_string(shape)));
   }
   return static_cast<size_t>(total / 8);
@@ -49,11 +50,12 @@ Tensor::Tensor(DataType element_type, std::vector<int64_t> tensor_shape)
   owner_ = std::move(buffer);
 }
 
-Tensor Tensor::borrow(DataType element_type, std::vector<int64_t> tensor_shape, std::span<const std::byte> bytes,
-                      std::shared_ptr<const void> owner) {
+Tensor Tensor::borrow(DataType element_type, std::vector<int64_t> tensor_shape,
+                      std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
   if (bytes.size() != storage_bytes(element_type, tensor_shape)) {
     throw UserError(fmt::format("a tensor {}{} needs {} bytes of data, not {}", name_of(element_type),
-                                to_string(tensor_shape), storage_bytes(element_type, tensor_shape), bytes.size()));
+                                to_string(tensor_shape), storage_bytes(element_type, tensor_shape),
+                                bytes.size()));
   }
   Tensor result;
   result.element = element_type;
@@ -63,7 +65,8 @@ Tensor Tensor::borrow(DataType element_type, std::vector<int64_t> tensor_shape, 
   return result;
 }
 
-Tensor Tensor::copy_of(DataType element_type, std::vector<int64_t> tensor_shape, std::span<const std::byte> bytes) {
+Tensor Tensor::copy_of(DataType element_type, std::vector<int64_t> tensor_shape,
+                       std::span<const std::byte> bytes) {
   const Tensor source = borrow(element_type, std::move(tensor_shape), bytes);
   Tensor result(source.element, source.shape);
   if (!bytes.empty()) std::memcpy(result.mutable_bytes().data(), bytes.data(), bytes.size());
@@ -78,8 +81,8 @@ std::span<std::byte> Tensor::mutable_bytes() {
 
 Tensor Tensor::reshaped(std::vector<int64_t> new_shape) const {
   if (element_count(new_shape) != count()) {
-    throw UserError(fmt::format("a tensor of shape {} cannot be reshaped to {}", to_string(shape),
-                                to_string(new_shape)));
+    throw UserError(
+        fmt::format("a tensor of shape {} cannot be reshaped to {}", to_string(shape), to_string(new_shape)));
   }
   Tensor result = *this;
   result.shape = std::move(new_shape);

@@ -18,8 +18,8 @@ namespace fusewise::graph {
 int64_t element_count(std::span<const int64_t> shape);
 std::string to_string(std::span<const int64_t> shape);  // "[2, 3]"
 
-// A value type: copies share their bytes, and writing makes a shared or borrowed tensor's bytes its own first.
-// The C++ type of an element is the obvious one, uint8_t for boolean and uint16_t for the half types.
+// A value type: copies share their bytes, and writing makes a shared or borrowed tensor's bytes its own
+// first. The C++ type of an element is the obvious one, uint8_t for boolean and uint16_t for the half types.
 class Tensor {
  public:
   DataType element = DataType::undefined;
@@ -28,15 +28,16 @@ class Tensor {
   Tensor() = default;
   // Uninitialised memory of its own. UnsupportedError for element types without storage.
   Tensor(DataType element_type, std::vector<int64_t> tensor_shape);
-  // Bytes that `owner` keeps alive, or, with a null owner, that the caller does. UserError when their number is not
-  // what type and shape need.
-  static Tensor borrow(DataType element_type, std::vector<int64_t> tensor_shape, std::span<const std::byte> bytes,
-                       std::shared_ptr<const void> owner = nullptr);
+  // Bytes that `owner` keeps alive, or, with a null owner, that the caller does. UserError when their number
+  // is not what type and shape need.
+  static Tensor borrow(DataType element_type, std::vector<int64_t> tensor_shape,
+                       std::span<const std::byte> bytes, std::shared_ptr<const void> owner = nullptr);
   template <class T>
   static Tensor from(DataType element_type, std::vector<int64_t> tensor_shape, const std::vector<T>& values) {
     return copy_of(element_type, std::move(tensor_shape), std::as_bytes(std::span(values)));
   }
-  static Tensor copy_of(DataType element_type, std::vector<int64_t> tensor_shape, std::span<const std::byte> bytes);
+  static Tensor copy_of(DataType element_type, std::vector<int64_t> tensor_shape,
+                        std::span<const std::byte> bytes);
 
   int rank() const { return static_cast<int>(shape.size()); }
   int64_t count() const { return element_count(shape); }
