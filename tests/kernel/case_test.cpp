@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <random>
 #include <sstream>
 
 #include "base/error.h"
@@ -209,6 +210,34 @@ TEST(KernelCases, AllHold) {
       ADD_FAILURE() << error.what();
     }
   }
+}
+
+// Damaged text is refused by a UserError or is another kernel, which prints and parses; nothing else happens.
+TEST(KernelText, SurvivesDamage) {
+  std::mt19937_64 random(1);
+  const std::string letters = "0123456789 \n  123(a<*]{}#.-:";
+  int parsed = 0;
+  for (const Case& c : read_cases()) {
+    if (c.action.starts_with("syntax")) continue;
+    for (int trial = 0; trial < 40; ++trial) {
+      std::string text = c.text;
+      for (uint64_t changes = random() % 2 + 1; changes > 0; --changes) {
+        const size_t place = random() % text.size();
+        const char letter = letters[random() % letters.size()];
+        if (random() % 3 == 0) text.erase(place, random() % 4 + 1);
+        else if (random() % 2 == 0) text[place] = letter;
+        else text.insert(place, 1, letter);
+      }
+      try {
+        const std::string printed = print(parse(text));
+        EXPECT_EQ(print(parse(printed)), printed) << text;
+        ++parsed;
+      } catch (const UserError& error) {
+        EXPECT_THAT(error.what(), testing::HasSubstr("kernel text, line ")) << text;
+      }
+    }
+  }
+  EXPECT_GT(parsed, 100);
 }
 
 }  // namespace
