@@ -205,10 +205,20 @@ class Chooser {
     const int64_t rows = host.row_axis >= 0 ? extent(node, host.row_axis) : 1;
     const int64_t columns = host.column_axis >= 0 ? extent(node, host.column_axis) : 1;
     host.tile = contraction_tile(machine_, forms_.form(host.contraction).accumulation->accumulator, rows, columns,
-                                 host.contractions);
+                                 host.contractions, panel_of(host.contraction));
     if (!forms_.form(host.contraction).accumulation->multiply_add) host.tile.rows = std::min<int64_t>(host.tile.rows, 4);
     if (host.depthwise) host.tile = {std::min<int64_t>(rows, 7), machine_.lanes(DataType::float32)};
     return host;
+  }
+
+  // The block size in which the vector operand lies along the columns, 0 if it does not.
+  int64_t panel_of(NodeId contraction) const {
+    const RowColumn axes = row_and_column(forms_, layouts_, contraction, options_.usual);
+    if (axes.vector_operand < 0) return 0;
+    const graph::Read& read = forms_.form(contraction).reads[static_cast<size_t>(axes.vector_operand)];
+    const auto it = layouts_.find(forms_.operand(contraction, read));
+    if (it == layouts_.end() || it->second.blocks.empty()) return 0;
+    return it->second.blocks.back().block;
   }
 
   static std::vector<int> identity(int n) {

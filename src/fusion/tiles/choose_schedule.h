@@ -22,7 +22,8 @@ schedule::Schedule choose_schedule(const schedule::RegionForms& forms, const sch
 struct ContractionTile {
   int64_t rows = 1, columns = 1;
 };
+// `contractions` accumulate side by side; `panel`: the columns are fixed by an operand's layout, 0: free.
 ContractionTile contraction_tile(const machine::Machine& machine, DataType accumulator, int64_t rows, int64_t columns,
-                                 int contractions);
+                                 int contractions, int64_t panel);
 
 }  // namespace fusewise::fusion

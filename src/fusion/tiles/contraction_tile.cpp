@@ -24,14 +24,15 @@ double efficiency(int64_t tile_rows, int64_t tile_vectors, int64_t rows, int64_t
 }  // namespace
 
 ContractionTile contraction_tile(const machine::Machine& machine, DataType accumulator, int64_t rows, int64_t columns,
-                                 int contractions) {
+                                 int contractions, int64_t panel) {
   const int64_t lanes = machine.lanes(accumulator);
   const int64_t vectors = round_up(std::max<int64_t>(columns, 1), lanes) / lanes;
   // Registers left for accumulators: one broadcast (folded into the instruction with AVX-512) and the vectors of B.
   const int64_t registers = (machine.vector_registers - 1) / std::max(contractions, 1);
   ContractionTile best;
   double best_efficiency = -1;
-  for (int64_t v = 1; v <= std::min<int64_t>(vectors, 4); ++v)
+  for (int64_t v = 1; v <= std::min<int64_t>(vectors, 4); ++v) {
+    if (panel > 0 && panel % (v * lanes) != 0) continue;
     for (int64_t r = 1; r <= std::min<int64_t>(rows, 16); ++r) {
       if (r * v + v + (machine.vector_registers <= 16 ? 1 : 0) > registers) continue;
       const double e = efficiency(r, v, rows, vectors);
@@ -40,6 +41,7 @@ ContractionTile contraction_tile(const machine::Machine& machine, DataType accum
         best = {r, v * lanes};
       }
     }
+  }
   return best;
 }
 

@@ -77,6 +77,9 @@ class Lowering {
   // --- stages.cpp
   StmtId emit_root(int stage);
   StmtId emit_depth(int stage, int depth, const Box& box, const KnownGuards& known);
+  void emit_attached(int stage, int depth, const Box& box, const KnownGuards& known, bool registers,
+                     std::vector<StmtId>& statements);
+  StmtId emit_innermost(int stage, const Box& box, const KnownGuards& known);
   StmtId emit_loop(int stage, int depth, const Box& box, const KnownGuards& known);
   StmtId emit_child(int child, const Box& needed);
   StmtId emit_body(int stage, const Box& box, const KnownGuards& known);

@@ -69,34 +69,43 @@ StmtId Lowering::emit_root(int index) {
       LoopKind::block);
 }
 
+// What is attached here runs before the loops further in; register tiles belong to the innermost body, behind the
+// loops that cut the box down to it.
 StmtId Lowering::emit_depth(int index, int depth, const Box& box, const KnownGuards& known) {
   const Stage& s = stage(index);
+  std::vector<StmtId> statements;
+  emit_attached(index, depth, box, known, false, statements);
   const bool innermost = depth == static_cast<int>(s.loops.size());
-  if (innermost) {
-    const auto [axis, tile] = unfinished_axis(index, box);
-    if (axis >= 0) {
-      const Continuation next = [&, index, depth](const Box& b, const KnownGuards& k) { return emit_depth(index, depth, b, k); };
-      return loop_interior(index, box, axis, tile, axis == s.vector_axis, known, next);
-    }
+  statements.push_back(innermost ? emit_innermost(index, box, known) : emit_loop(index, depth, box, known));
+  return builder_.block(std::move(statements));
+}
+
+void Lowering::emit_attached(int index, int depth, const Box& box, const KnownGuards& known, bool registers,
+                             std::vector<StmtId>& statements) {
+  const auto wanted = [&](int c) {
+    return stage(c).depth == depth && (stage(c).placement == Placement::registers) == registers;
+  };
+  const std::vector<int>& children = stage(index).children;
+  if (std::none_of(children.begin(), children.end(), wanted)) return;
+  const std::map<NodeId, Box> needed = needed_boxes(index, box);
+  for (int child : children) {
+    if (!wanted(child)) continue;
+    const Box& child_box = needed.at(stage(child).node);
+    const bool slides = stage(child).reuse == Reuse::slide;
+    if (!slides) place(child, child_box, statements);
+    statements.push_back(registers ? emit_body(child, child_box, known) : emit_child(child, child_box));
+  }
+}
+
+StmtId Lowering::emit_innermost(int index, const Box& box, const KnownGuards& known) {
+  const auto [axis, tile] = unfinished_axis(index, box);
+  if (axis >= 0) {
+    const Continuation next = [&, index](const Box& b, const KnownGuards& k) { return emit_innermost(index, b, k); };
+    return loop_interior(index, box, axis, tile, axis == stage(index).vector_axis, known, next);
   }
   std::vector<StmtId> statements;
-  const bool any = std::any_of(s.children.begin(), s.children.end(), [&](int c) { return stage(c).depth == depth; });
-  if (any) {
-    const std::map<NodeId, Box> needed = needed_boxes(index, box);
-    for (int child : s.children) {
-      if (stage(child).depth != depth) continue;
-      if (stage(child).placement == Placement::registers) {
-        place(child, needed.at(stage(child).node), statements);
-        statements.push_back(emit_body(child, needed.at(stage(child).node), known));
-      } else {
-        const Box child_box = needed.at(stage(child).node);
-        if (stage(child).placement == Placement::scratch && stage(child).reuse != Reuse::slide)
-          place(child, child_box, statements);
-        statements.push_back(emit_child(child, child_box));
-      }
-    }
-  }
-  statements.push_back(innermost ? emit_body(index, box, known) : emit_loop(index, depth, box, known));
+  emit_attached(index, static_cast<int>(stage(index).loops.size()), box, known, true, statements);
+  statements.push_back(emit_body(index, box, known));
   return builder_.block(std::move(statements));
 }
 

@@ -1,0 +1,103 @@
+#include "compiler/kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "kernel/passes/pipeline.h"
+#include "kernel/verifier.h"
+
+namespace fusewise::compiler {
+
+namespace {
+
+// What a symbol of an object file may contain.
+std::string sanitized(const std::string& text, size_t longest) {
+  std::string result;
+  for (char c : text) {
+    const bool good = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (good) result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    else if (!result.empty() && result.back() != '_') result += '_';
+  }
+  while (!result.empty() && result.back() == '_') result.pop_back();
+  return result.substr(0, longest);
+}
+
+}  // namespace
+
+std::string region_name(const graph::Graph& graph, const graph::Region& region) {
+  std::vector<uint32_t> sources;
+  for (graph::NodeId n : region.nodes)
+    if (const auto& s = graph.node(n).sources; !s.empty() && std::find(sources.begin(), sources.end(), s[0]) == sources.end())
+      sources.push_back(s[0]);
+  std::sort(sources.begin(), sources.end());
+  std::string operators, first;
+  for (uint32_t s : sources) {
+    const graph::ModelNode& node = graph.model_nodes[s];
+    if (operators.size() < 40) operators += (operators.empty() ? "" : "_") + sanitized(node.op_type, 20);
+    if (first.empty()) first = sanitized(node.name.empty() ? node.first_output : node.name, 48);
+  }
+  if (operators.empty()) operators = "kernel";
+  return first.empty() ? operators : operators + "__" + first;
+}
+
+codegen::CpuTarget target_of(const machine::Machine& machine) { return codegen::target_named(machine.cpu); }
+
+KernelCall KernelSet::add(const graph::Region& region, const schedule::Schedule& schedule, const schedule::Layouts& layouts) {
+  const schedule::RegionForms forms = schedule::region_forms(graph_, region);
+  const schedule::TreeResult built = schedule::build_tree(forms, schedule, layouts);
+  if (!built.verdict) {
+    const std::string name = region_name(graph_, region);
+    throw UserError(fmt::format("the plan's schedule of '{}' cannot be carried out: {} ({})", name, built.verdict.detail, built.verdict.code),
+                    {.file = {}, .node = name, .op = {}, .hint = "change the group's schedule, or leave it out to have one chosen"});
+  }
+  schedule::LowerOptions lower_options;
+  lower_options.vector_lanes = options_.machine.vector_bits / 32;
+  schedule::LoweredKernel lowered = schedule::lower(forms, built.tree, lower_options);
+  KernelCall call;
+  call.arguments = std::move(lowered.arguments);
+  call.parameters = std::move(lowered.parameters);
+  // The name is no part of what is compared.
+  const std::string text = kernel::print(lowered.kernel);
+  const auto [it, added] = by_text_.emplace(text, static_cast<int>(kernels.size()));
+  call.kernel = it->second;
+  if (added) {
+    std::string name = "k_" + region_name(graph_, region);
+    if (const int uses = names_[name]++; uses > 0) name += fmt::format("_{}", uses + 1);
+    lowered.kernel.name = name;
+    kernels.push_back(std::move(lowered.kernel));
+  }
+  return call;
+}
+
+std::string KernelSet::compile() {
+  const codegen::CpuTarget target = target_of(options_.machine);
+  kernel::PassOptions passes;
+  passes.vector_bits = options_.machine.vector_bits;
+  passes.disabled.insert(options_.disabled_passes.begin(), options_.disabled_passes.end());
+  int done = 0;
+  for (kernel::Kernel& k : kernels) {
+    const std::string name = k.name;
+    if (options_.dump) {
+      options_.dump("schedule", name, kernel::print(k));
+      passes.dump = [&](std::string_view pass, const kernel::Kernel& after) {
+        options_.dump("kernel." + std::string(pass), name, kernel::print(after));
+      };
+    }
+    k = kernel::run_passes(std::move(k), passes);
+    if (options_.dump) {
+      options_.dump("kernel", name, kernel::print(k));
+      options_.dump("llvm", name, codegen::emit_text(k, target, codegen::TextForm::llvm_ir));
+      options_.dump("assembly", name, codegen::emit_text(k, target, codegen::TextForm::assembly));
+    }
+    if (options_.progress) options_.progress("lower", ++done, static_cast<int>(kernels.size()));
+  }
+  if (kernels.empty()) return {};
+  const std::vector<codegen::ObjectFile> objects = codegen::compile_objects(kernels, target, options_.compile_threads);
+  if (options_.progress) options_.progress("link", 0, 1);
+  return codegen::link_shared(objects);
+}
+
+}  // namespace fusewise::compiler

@@ -1,0 +1,46 @@
+// The kernels of a plan: each region lowered, equal kernels shared, all compiled and linked.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "compiler/compiler.h"
+#include "schedule/lower.h"
+
+namespace fusewise::compiler {
+
+// One call of a kernel: which kernel, and what its arguments and parameters stand for.
+struct KernelCall {
+  int kernel = 0;                          // into KernelSet::kernels
+  std::vector<graph::Value> arguments;
+  std::vector<Dim> parameters;
+};
+
+// Collects regions; regions whose kernels have the same text share one kernel, named after the first.
+class KernelSet {
+ public:
+  KernelSet(const graph::Graph& graph, const CompileOptions& options) : graph_(graph), options_(options) {}
+
+  // Lowers the region and adds its kernel; `layouts` are those of its border.
+  KernelCall add(const graph::Region& region, const schedule::Schedule& schedule, const schedule::Layouts& layouts);
+
+  // Runs the kernel passes and code generation, fills in what the program needs to know; the shared object.
+  std::string compile();
+
+  std::vector<kernel::Kernel> kernels;
+
+ private:
+  const graph::Graph& graph_;
+  const CompileOptions& options_;
+  std::map<std::string, int> by_text_;
+  std::map<std::string, int> names_;
+};
+
+codegen::CpuTarget target_of(const machine::Machine& machine);
+
+// Members' operators and the first model node: "conv_add_relu__layer1_0_conv1".
+std::string region_name(const graph::Graph& graph, const graph::Region& region);
+
+}  // namespace fusewise::compiler
