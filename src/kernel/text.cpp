@@ -89,10 +89,19 @@ bool is_keyword(std::string_view word) {
   return std::binary_search(std::begin(keywords), std::end(keywords), word);
 }
 
+std::optional<ExprKind> vector_call_of(std::string_view name) {
+  constexpr std::pair<std::string_view, ExprKind> rows[] = {{"broadcast", ExprKind::broadcast},
+                                                            {"ramp", ExprKind::ramp},
+                                                            {"shuffle", ExprKind::shuffle},
+                                                            {"subgroup_reduce", ExprKind::subgroup_reduce}};
+  for (const auto& [text, kind] : rows)
+    if (text == name) return kind;
+  return std::nullopt;
+}
+
 bool is_reserved(std::string_view word) {
-  constexpr std::string_view others[] = {"bits", "bitcast", "broadcast", "fma", "ramp", "shuffle", "subgroup_reduce"};
-  return is_keyword(word) || scalar_op_of(word) || native_of(word) ||
-         std::find(std::begin(others), std::end(others), word) != std::end(others);
+  return is_keyword(word) || scalar_op_of(word) || native_of(word) || vector_call_of(word) || word == "bits" ||
+         word == "bitcast" || word == "fma";
 }
 
 std::optional<Type> usual_type(const Kernel& kernel, const Expr& expr) {

@@ -32,6 +32,9 @@ const Infix* infix_of(const Expr& expr);          // null for what is written as
 const Infix* infix_of(std::string_view sign);
 inline constexpr int tightest_level = 7;
 
+// What is written as a call with operands that are no expressions.
+std::optional<ExprKind> vector_call_of(std::string_view name);
+
 bool is_keyword(std::string_view word);
 // Keywords and the names of functions: what no variable may be called.
 bool is_reserved(std::string_view word);

@@ -6,85 +6,10 @@
 #include "base/error.h"
 #include "base/float_environment.h"
 #include "kernel/evaluate.h"
-#include "kernel/interpreter.h"
-#include "kernel/interpreter/memory.h"
-#include "kernel/interpreter/program.h"
+#include "kernel/interpreter/machine.h"
 #include "kernel/text.h"
-#include "numerics/reduction_order.h"
 
 namespace fusewise::kernel {
-
-namespace {
-
-constexpr int64_t most_elements = int64_t{1} << 32;
-constexpr uint64_t most_blocks = uint64_t{1} << 24;
-constexpr int64_t most_threads = 1 << 16;
-
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t below(uint64_t limit) { return next() % limit; }
-
- private:
-  uint64_t next() {
-    uint64_t z = (state_ += 0x9E3779B97F4A7C15ULL);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-    return z ^ (z >> 31);
-  }
-  uint64_t state_;
-};
-
-enum class State : uint8_t { runnable, waiting, at_barrier, at_subgroup, done };
-
-// The state of one thread, or of a block outside its thread loops.
-struct Frame {
-  std::vector<int64_t> registers;
-  std::vector<View> views;
-  std::vector<std::unique_ptr<Memory>> owned;  // by allocation
-  uint32_t next = 0;                           // instruction
-  uint32_t agent = 0;
-  uint32_t fork = 0;                           // that it came out of; 0: the block itself
-  State state = State::runnable;
-  Frame* parent = nullptr;
-  int64_t pending = 0;                         // children that have not ended
-};
-
-class Machine {
- public:
-  Machine(const InterpreterProgram& program, const InterpretOptions& options)
-      : program_(program), kernel_(*program.kernel), options_(options), random_(options.seed) {}
-  void run(std::span<const BufferArgument> buffers, std::span<const int64_t> parameters);
-
- private:
-  [[noreturn]] void fault(Fault kind, StmtId statement, const std::string& detail) const;
-  void bind(std::span<const BufferArgument> buffers);
-  void check_overlap(std::span<const BufferArgument> buffers) const;
-  State advance(Frame& frame);
-  void run_blocks(Frame& frame, const Instruction& in);
-  void run_group(Frame& root);
-  void fork(Frame& frame, std::vector<std::unique_ptr<Frame>>& group);
-  void release(std::vector<std::unique_ptr<Frame>>& group);
-  bool release_subgroups(std::vector<std::unique_ptr<Frame>>& group);
-  void combine(std::vector<Frame*>& lanes);
-  std::vector<int64_t> iterations(const Frame& frame, const Instruction& in) const;
-  void allocate(Frame& frame, const Instruction& in);
-  void load(Frame& frame, const Instruction& in);
-  void store(Frame& frame, const Instruction& in);
-  int64_t locate(const View& view, int64_t index, const Instruction& in) const;
-  void watch(Memory& memory, int64_t index, bool is_store, const Frame& frame, const Instruction& in);
-  const std::string& buffer_name(const Instruction& in) const { return kernel_.buffers[in.buffer].name; }
-
-  const InterpreterProgram& program_;
-  const Kernel& kernel_;
-  const InterpretOptions& options_;
-  Random random_;
-  std::vector<std::unique_ptr<Memory>> arguments_;
-  Agents agents_;
-  uint32_t forks_ = 0;
-  uint32_t interval_ = 0;
-  uint32_t epoch_ = 0;
-};
 
 void Machine::fault(Fault kind, StmtId statement, const std::string& detail) const {
   const std::string text = statement == none ? "" : statement_text(kernel_, statement);
@@ -316,93 +241,6 @@ void Machine::combine(std::vector<Frame*>& lanes) {
   }
 }
 
-void Machine::allocate(Frame& frame, const Instruction& in) {
-  const int64_t count = frame.registers[in.a];
-  if (count < 0 || count > most_elements)
-    fault(Fault::limit, in.statement, fmt::format("{} elements for '{}'", count, buffer_name(in)));
-  std::unique_ptr<Memory>& memory = frame.owned[in.owner];
-  if (!memory || memory->count != count) {
-    memory = std::make_unique<Memory>();
-    memory->count = count;
-    memory->type = in.type;
-    memory->bytes = bytes_of(in.type);
-    memory->storage = std::make_unique<char[]>(static_cast<size_t>(count * memory->bytes));
-    memory->data = memory->storage.get();
-    memory->stored.resize(static_cast<size_t>(count));
-    memory->watched = options_.check_races;
-    memory->epoch = 0;
-  }
-  ++memory->epoch;
-  memory->owner = frame.agent;
-  frame.views[in.buffer] = {memory.get(), 0};
-}
-
-int64_t Machine::locate(const View& view, int64_t index, const Instruction& in) const {
-  const int64_t place = static_cast<int64_t>(static_cast<uint64_t>(index) + static_cast<uint64_t>(view.offset));
-  if (place < 0 || place >= view.memory->count)
-    fault(Fault::out_of_bounds, in.statement,
-          fmt::format("element {} of '{}', which has {}", place, buffer_name(in), view.memory->count));
-  return place;
-}
-
-void Machine::watch(Memory& memory, int64_t index, bool is_store, const Frame& frame, const Instruction& in) {
-  if (memory.cells.empty()) {
-    // Private until somebody else comes, and what its owner did before is in order.
-    if (memory.owner == frame.agent) return;
-    memory.cells.resize(static_cast<size_t>(memory.count));
-  }
-  Cell& cell = memory.cells[static_cast<size_t>(index)];
-  if (cell.epoch != memory.epoch) cell = {memory.epoch, {}, {}, {}};
-  const Access now = {frame.agent, interval_};
-  const auto conflict = [&](const Access& earlier, const char* what) {
-    if (earlier.agent == UINT32_MAX || !agents_.concurrent(earlier, now)) return;
-    fault(Fault::race, in.statement,
-          fmt::format("element {} of '{}' is {} here and {} by another {}", index, buffer_name(in),
-                      is_store ? "stored" : "loaded", what,
-                      agents_.part_as_blocks(earlier.agent, now.agent) ? "block" : "thread"));
-  };
-  conflict(cell.writer, "stored");
-  if (is_store) {
-    conflict(cell.reader, "loaded");
-    conflict(cell.earlier_reader, "loaded");
-    cell.writer = now;
-    return;
-  }
-  if (cell.reader.agent != now.agent) cell.earlier_reader = cell.reader;
-  cell.reader = now;
-}
-
-void Machine::load(Frame& frame, const Instruction& in) {
-  const View& view = frame.views[in.buffer];
-  check(view.memory != nullptr, "a buffer is read before it is allocated");
-  Memory& memory = *view.memory;
-  for (uint32_t i = 0; i < in.lanes; ++i) {
-    int64_t& result = frame.registers[in.dst + i];
-    if (in.b != none && frame.registers[in.b + i] == 0) {
-      result = 0;
-      continue;
-    }
-    const int64_t place = locate(view, frame.registers[in.a + i], in);
-    if (!memory.stored.empty() && memory.stored[static_cast<size_t>(place)] != memory.epoch)
-      fault(Fault::uninitialised, in.statement, fmt::format("element {} of '{}'", place, buffer_name(in)));
-    if (memory.watched) watch(memory, place, false, frame, in);
-    result = memory.load(place);
-  }
-}
-
-void Machine::store(Frame& frame, const Instruction& in) {
-  const View& view = frame.views[in.buffer];
-  check(view.memory != nullptr, "a buffer is written before it is allocated");
-  Memory& memory = *view.memory;
-  for (uint32_t i = 0; i < in.lanes; ++i) {
-    if (in.c != none && frame.registers[in.c + i] == 0) continue;
-    const int64_t place = locate(view, frame.registers[in.a + i], in);
-    if (!memory.stored.empty()) memory.stored[static_cast<size_t>(place)] = memory.epoch;
-    if (memory.watched) watch(memory, place, true, frame, in);
-    memory.store(place, frame.registers[in.b + i]);
-  }
-}
-
 State Machine::advance(Frame& frame) {
   int64_t* const r = frame.registers.data();
   for (;;) {
@@ -459,8 +297,6 @@ State Machine::advance(Frame& frame) {
     }
   }
 }
-
-}  // namespace
 
 std::string_view name_of(Fault fault) {
   switch (fault) {
