@@ -30,7 +30,9 @@ struct OnnxTensor {
   std::string name;
   DataType type = DataType::float32;
   std::vector<int64_t> dims;
-  std::function<void(std::span<std::byte>)> fill;
+  std::function<void(std::span<std::byte>)> fill = {};
+  // Entries (location, offset, length) for data in a file that the caller writes; `fill` is not used then.
+  std::vector<std::pair<std::string, std::string>> external = {};
 };
 OnnxTensor onnx_tensor(std::string name, std::vector<int64_t> dims, std::vector<float> values);
 OnnxTensor onnx_tensor(std::string name, std::vector<int64_t> dims, std::vector<int64_t> values);

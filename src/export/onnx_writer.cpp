@@ -129,23 +129,28 @@ class OnnxWriter {
   }
 
   void write_tensor(pbf_writer& w, uint32_t tag, const OnnxTensor& tensor) {
-    const uint64_t size = byte_size(tensor);
+    const uint64_t size = tensor.external.empty() ? byte_size(tensor) : 0;
     std::string data(static_cast<size_t>(size), '\0');
     if (tensor.fill) tensor.fill({reinterpret_cast<std::byte*>(data.data()), data.size()});
     pbf_writer t(w, tag);
     t.add_packed_int64(1, tensor.dims.begin(), tensor.dims.end());
     t.add_int32(2, onnx_element_type(tensor.type));
     t.add_string(8, tensor.name);
+    const auto entry = [&](const std::string& key, const std::string& value) {
+      pbf_writer e(t, 13);
+      e.add_string(1, key);
+      e.add_string(2, value);
+    };
+    if (!tensor.external.empty()) {
+      for (const auto& [key, value] : tensor.external) entry(key, value);
+      t.add_enum(14, 1);
+      return;
+    }
     if (!external_ || size < small_tensor) {
       t.add_bytes(9, data);
       return;
     }
     external_->write(data.data(), static_cast<std::streamsize>(data.size()));
-    const auto entry = [&](const char* key, const std::string& value) {
-      pbf_writer e(t, 13);
-      e.add_string(1, key);
-      e.add_string(2, value);
-    };
     entry("location", location_);
     entry("offset", std::to_string(offset_));
     entry("length", std::to_string(size));
