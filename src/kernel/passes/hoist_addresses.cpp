@@ -12,8 +12,8 @@ namespace {
 
 class LoopAddresses {
  public:
-  LoopAddresses(Kernel& kernel, Builder& builder, const AliasRoots& roots, StmtId loop)
-      : kernel_(kernel), builder_(builder), loop_(loop), effects_(effects_of(kernel, roots, loop)),
+  LoopAddresses(Kernel& kernel, Builder& builder, AliasRoots& roots, StmtId loop)
+      : kernel_(kernel), builder_(builder), roots_(roots), loop_(loop), effects_(effects_of(kernel, roots, loop)),
         is_invariant_(kernel, roots, effects_) {}
 
   StmtId rewritten() {
@@ -83,12 +83,14 @@ class LoopAddresses {
     Buffer about = kernel_.buffers[source];
     about.name = fmt::format("{}_{}", about.name, kernel_.buffers.size());
     entry->second = builder_.buffer(about);
+    roots_.add_alias(source);
     statements_.push_back(builder_.alias(entry->second, source, offset));
     return entry->second;
   }
 
   Kernel& kernel_;
   Builder& builder_;
+  AliasRoots& roots_;
   StmtId loop_;
   Effects effects_;
   Invariance is_invariant_;
@@ -108,7 +110,7 @@ bool is_innermost(const Kernel& kernel, StmtId loop) {
 
 Kernel hoist_addresses(Kernel kernel) {
   Builder builder = Builder::resume(kernel);
-  const AliasRoots roots(kernel);
+  AliasRoots roots(kernel);
   Rewriter rewriter(kernel, builder, {}, [&](StmtId id) -> StmtId {
     const Stmt& stmt = kernel.stmt(id);
     const bool is_grid = stmt.loop == LoopKind::block;

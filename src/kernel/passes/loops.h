@@ -16,6 +16,8 @@ class AliasRoots {
  public:
   explicit AliasRoots(const Kernel& kernel);
   BufferId root(BufferId buffer) const { return roots_[buffer]; }
+  // A new buffer, the last of the kernel, that shifts another.
+  void add_alias(BufferId source) { roots_.push_back(roots_[source]); }
   // Whether the elements of the buffer stay the same while the kernel runs.
   bool never_changes(const Kernel& kernel, BufferId buffer) const;
 
@@ -47,8 +49,6 @@ class Invariance {
   std::vector<int8_t> known_;  // by expression: 0 unknown, 1 varies, 2 invariant
 };
 
-// Operands before what uses them, each once, starting from `roots`; those for which `enter` is false are left out
-// with what only they need.
 bool contains_load(const Kernel& kernel, ExprId expr);
 
 }  // namespace fusewise::kernel

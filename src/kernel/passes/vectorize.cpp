@@ -241,23 +241,17 @@ class LoopCutter {
 
   StmtId cut() {
     const std::optional<int64_t> count = trip_count(builder_, loop_);
-    if (count && *count <= most_vectors * lanes_) return vectors(loop_.a, widths_of(*count, lanes_));
-    const int64_t group = lanes_ * (count ? vectors_of_long_loops : 1);
+    if (!count) throw NotVectorizable{};
+    if (*count <= most_vectors * lanes_) return vectors(loop_.a, widths_of(*count, lanes_));
+    const int64_t group = lanes_ * vectors_of_long_loops;
     const int64_t span = group * loop_.value;
-    const ExprId length = builder_.max(builder_.sub(loop_.b, loop_.a), builder_.integer(0));
-    // Iterations that are complete groups; a last iteration begins before the end, so the length is rounded up.
-    const ExprId iterations = builder_.floor_div(builder_.add(length, builder_.integer(loop_.value - 1)), builder_.integer(loop_.value));
-    const ExprId groups = builder_.floor_div(iterations, builder_.integer(group));
-    const ExprId middle = builder_.add(loop_.a, builder_.mul(groups, builder_.integer(span)));
+    const ExprId middle = builder_.add(loop_.a, builder_.integer(*count / group * span));
     const VariableId variable = builder_.variable(kernel_.variables[loop_.target].name, {});
     const Range range = builder_.range(builder_.read(loop_.target));
     if (range != Range{}) builder_.set_range(variable, range.low, range.high);
     const StmtId inside = vectors(builder_.read(variable), widths_of(group, lanes_));
     const StmtId main = builder_.loop(LoopKind::serial, variable, loop_.a, middle, span, inside);
-    if (count) return builder_.block({main, vectors(middle, widths_of(*count % group, lanes_))});
-    const VariableId again = builder_.variable(kernel_.variables[loop_.target].name, {});
-    const StmtId body = substitute(kernel_, builder_, loop_.children[0], loop_.target, builder_.read(again), true);
-    return builder_.block({main, builder_.loop(LoopKind::serial, again, middle, loop_.b, loop_.value, body)});
+    return builder_.block({main, vectors(middle, widths_of(*count % group, lanes_))});
   }
 
  private:
