@@ -245,6 +245,29 @@ TEST(BoundedInterpreter, OtherOrdersStayInsideAndCorruptedWeightsDoNot) {
   EXPECT_GE(caught, graphs * 9 / 10);
 }
 
+// The probable error is smaller, still holds, and stays finite and useful through a deep network.
+TEST(BoundedInterpreter, ProbableErrors) {
+  BoundedOptions probable;
+  probable.model = ErrorModel::probable;
+  int caught = 0;
+  for (uint32_t seed = 100; seed < 130; ++seed) {
+    const RandomGraph g(seed, DataType::float32, 12);
+    const BoundedTensor expected = interpret_bounded(g.graph(), g.inputs(), probable)[0];
+    const BoundedTensor worst = interpret_bounded(g.graph(), g.inputs())[0];
+    for (size_t i = 0; i < expected.bound.as<double>().size(); ++i)
+      EXPECT_LE(expected.bound.as<double>()[i], worst.bound.as<double>()[i] * (1 + 1e-5));
+    std::mt19937 random(seed);
+    const Deviation strict = worst_deviation(expected, interpret(g.graph(), g.inputs())[0]);
+    EXPECT_LE(strict.ratio, 1) << seed;
+    EXPECT_EQ(strict.unbounded, 0) << seed;
+    EXPECT_LE(worst_deviation(expected, run_reordered(g.graph(), g.inputs(), random)[0]).ratio, 1) << seed;
+    std::vector<Tensor> corrupted = g.inputs();
+    for (float& w : corrupted[1].mutable_as<float>()) w *= 1.01f;
+    caught += worst_deviation(expected, interpret(g.graph(), corrupted)[0]).within() ? 0 : 1;
+  }
+  EXPECT_GE(caught, 20);
+}
+
 TEST(BoundedInterpreter, OneCorruptedWeightShows) {
   std::mt19937 random(3);
   int caught = 0;
@@ -368,7 +391,7 @@ TEST(BoundedInterpreter, ThreadsDoNotMatterAndSpeed) {
   std::mt19937 random(7);
   const std::vector<Tensor> inputs{random_tensor(random, DataType::float32, {128, 768}),
                                    random_tensor(random, DataType::float32, {768, 1024})};
-  InterpretOptions threads;
+  BoundedOptions threads;
   threads.threads = 2;
   const auto start = std::chrono::steady_clock::now();
   const BoundedTensor one = interpret_bounded(graph, inputs)[0];

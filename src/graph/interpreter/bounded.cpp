@@ -7,14 +7,17 @@
 
 namespace fusewise::graph {
 
-double accumulated(int64_t roundings, DataType type) {
+double accumulated(int64_t roundings, DataType type, ErrorModel model) {
   if (!is_float(type)) return 0;
-  const double total = static_cast<double>(roundings) * (unit_roundoff(type) + 0x1p-53);
+  constexpr double confidence = 4;
+  const double n = static_cast<double>(roundings);
+  const double count = model == ErrorModel::probable ? std::min(n, confidence * std::sqrt(n)) : n;
+  const double total = count * (unit_roundoff(type) + 0x1p-53);
   return total < 0.5 ? total / (1 - total) : unknown;
 }
 
-BoundedReduction::BoundedReduction(Combine combine, DataType type)
-    : combine_(combine), type_(type), sum_(type) {
+BoundedReduction::BoundedReduction(Combine combine, DataType type, ErrorModel model)
+    : combine_(combine), type_(type), model_(model), sum_(type) {
   clear();
 }
 
@@ -24,6 +27,7 @@ void BoundedReduction::clear() {
   not_finite_ = unknown_ = false;
   exact_ = true;
   magnitude_ = most_ = above_one_ = 1;
+  squares_ = sum_of_magnitudes_ = 0;
   value_ = 1;
   if (combine_ == Combine::max || combine_ == Combine::min) {
     // Integers start from their extreme value.
@@ -40,6 +44,8 @@ void BoundedReduction::add(const Bounded& x) {
   unknown_ = unknown_ || !(x.error < unknown);
   switch (combine_) {
     case Combine::sum:
+      squares_ += x.error * x.error;
+      sum_of_magnitudes_ += std::abs(x.value) + x.error;
       return sum_.add(x);
     case Combine::product:
       value_ *= x.value;
@@ -60,11 +66,19 @@ void BoundedReduction::add(const Bounded& x) {
   }
 }
 
+Bounded BoundedReduction::sum() const {
+  Bounded x = sum_.result();
+  if (model_ == ErrorModel::worst_case || !std::isfinite(x.value) || !(x.error < unknown)) return x;
+  const double gamma = accumulated(count_ + 1, accumulator_of(type_), model_);
+  x.error = std::min(x.error, std::sqrt(squares_) + gamma * sum_of_magnitudes_);
+  return x;
+}
+
 Bounded BoundedReduction::product() const {
   if (not_finite_) return {value_, exact_ ? 0 : unknown};
   const DataType accumulator = accumulator_of(type_);
   if (!is_float(type_) && above_one_ > 0x1p31) return {value_, unknown};  // narrower types wrap, too
-  const double gamma = accumulated(count_ + 1, accumulator);
+  const double gamma = accumulated(count_ + 1, accumulator, model_);
   if (!(above_one_ * (1 + gamma) <= greatest_finite(accumulator))) return {value_, unknown};
   // Partial products among the denormals lose up to half of the least one each, which later factors enlarge.
   const double denormals = static_cast<double>(count_) * least_positive(accumulator) * above_one_;
@@ -79,7 +93,7 @@ Bounded BoundedReduction::extreme() const {
 
 Bounded BoundedReduction::result() const {
   const bool picks = combine_ == Combine::max || combine_ == Combine::min;
-  const Bounded x = picks ? extreme() : combine_ == Combine::sum ? sum_.result() : product();
+  const Bounded x = picks ? extreme() : combine_ == Combine::sum ? sum() : product();
   if (unknown_) return {x.value, unknown};
   return picks || accumulator_of(type_) == type_ ? x : round_bounded(x, type_);
 }

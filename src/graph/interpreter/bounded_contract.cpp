@@ -4,7 +4,8 @@
 //
 //   bound = sum(A * (error of b + gamma * B)) + sum(error of a * |b|)
 //
-// or, where b is exact, the single sum((gamma * A + error of a) * |b|).
+// or, where b is exact, the single sum((gamma * A + error of a) * |b|). The probable error adds the squares of
+// the operands' part and takes the root.
 #include <algorithm>
 #include <cmath>
 
@@ -43,33 +44,75 @@ std::vector<PlanePair> bound_terms(const BoundedTensor& a, const BoundedTensor& 
           {a.bound, plane(b, magnitude)}};
 }
 
-// How the sum of `terms` products rounds.
-struct Accumulator {
-  Accumulator(DataType element, int64_t count)
-      : type(accumulator_of(element)), terms(count), gamma(accumulated(count + 1, type)) {}
-  DataType type;
-  int64_t terms;
-  double gamma;
+// The squares of what the operands' errors do to one product, where errors of either sign add up.
+std::vector<PlanePair> square_terms(const BoundedTensor& a, const BoundedTensor& b) {
+  const auto square = [](double value, double) { return value * value; };
+  const auto error = [](double, double bound) { return bound * bound; };
+  std::vector<PlanePair> terms;
+  if (!all_exact(b)) {
+    const auto reach = [](double value, double bound) { return (value + bound) * (value + bound); };
+    terms.push_back({plane(a, reach), plane(b, error)});
+  }
+  if (!all_exact(a)) terms.push_back({plane(a, error), plane(b, square)});
+  return terms;
+}
+
+// What a contraction needs beside the operands. `multiply` contracts pairs of planes and adds them up.
+struct Contraction {
+  const Evaluation& evaluation;
+  int64_t products;  // of one result element
+  ErrorModel model;
+  FunctionRef<Tensor(const std::vector<PlanePair>&)> multiply;
 };
 
-BoundedTensor settled(const Evaluation& e, const Accumulator& accumulator, const Tensor& value,
-                      const Tensor& bound) {
-  BoundedTensor result{e.element, value, bound};
+// The errors of the sums, and the sums of magnitudes, which no partial sum exceeds.
+struct SumErrors {
+  Tensor errors, magnitudes;
+};
+
+SumErrors sum_errors(const Contraction& c, const BoundedTensor& a, const BoundedTensor& b,
+                     DataType accumulator) {
+  const double gamma = accumulated(c.products + 1, accumulator, c.model);
+  if (c.model == ErrorModel::worst_case && gamma > 0 && gamma < unknown) {
+    Tensor errors = c.multiply(bound_terms(a, b, gamma)), magnitudes = errors;
+    for (double& m : magnitudes.mutable_as<double>()) m /= gamma;  // at most that
+    return {std::move(errors), std::move(magnitudes)};
+  }
+  const auto reach = [](double value, double bound) { return value + bound; };
+  Tensor magnitudes = c.multiply({{plane(a, reach), plane(b, reach)}}),
+         errors(DataType::float64, magnitudes.shape);
+  const std::span<double> to = errors.mutable_as<double>();
+  const std::span<const double> magnitude = magnitudes.as<double>();
+  std::fill(to.begin(), to.end(), 0.0);
+  if (c.model == ErrorModel::worst_case) {
+    errors = c.multiply(bound_terms(a, b, 0));
+  } else if (const std::vector<PlanePair> squares = square_terms(a, b); !squares.empty()) {
+    errors = c.multiply(squares);
+    for (double& error : errors.mutable_as<double>()) error = std::sqrt(error);
+  }
+  const std::span<double> sums = errors.mutable_as<double>();
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += gamma * magnitude[i];
+  return {std::move(errors), std::move(magnitudes)};
+}
+
+BoundedTensor contract_bounded(const Contraction& c, const BoundedTensor& a, const BoundedTensor& b) {
+  const DataType element = c.evaluation.element, accumulator = accumulator_of(element);
+  BoundedTensor result{element, c.multiply({{a.value, b.value}}), {}};
+  SumErrors sums = sum_errors(c, a, b, accumulator);
+  result.bound = std::move(sums.errors);
   const std::span<double> values = result.value.mutable_as<double>(),
                           bounds = result.bound.mutable_as<double>();
-  const double denormals = static_cast<double>(accumulator.terms) * least_positive(accumulator.type);
-  // Integers wrap, and are exact in double only below.
+  const std::span<const double> magnitudes = sums.magnitudes.as<double>();
+  const double denormals = static_cast<double>(c.products) * least_positive(accumulator);
+  // Integers wrap.
   const double greatest =
-      is_float(e.element) ? greatest_finite(accumulator.type) : std::exp2(bits_of(e.element) - 1) - 1;
+      is_float(element) ? greatest_finite(accumulator) : std::exp2(bits_of(element) - 1) - 1;
   for (size_t i = 0; i < values.size(); ++i) {
-    // The sum of magnitudes is at most this, and no partial sum is greater.
-    const double magnitude =
-        accumulator.gamma > 0 ? bounds[i] / accumulator.gamma : std::abs(values[i]) + bounds[i];
     Bounded y{values[i], bounds[i] * (1 + 1e-6) + denormals};
-    if (!(magnitude <= greatest) || !std::isfinite(values[i])) {
+    if (!(magnitudes[i] <= greatest) || !std::isfinite(values[i]) || std::isnan(bounds[i])) {
       y.error = unknown;
-    } else if (accumulator.type != e.element) {
-      y = round_bounded(y, e.element);
+    } else if (accumulator != element) {
+      y = round_bounded(y, element);
     }
     values[i] = y.value;
     bounds[i] = y.error;
@@ -79,27 +122,30 @@ BoundedTensor settled(const Evaluation& e, const Accumulator& accumulator, const
 
 }  // namespace
 
-BoundedTensor dot_bounded(const Evaluation& e, const BoundedTensor& lhs, const BoundedTensor& rhs) {
+BoundedTensor dot_bounded(const Evaluation& e, const BoundedTensor& lhs, const BoundedTensor& rhs,
+                          ErrorModel model) {
   const auto& a = attributes<DotAttributes>(e.node);
-  DotOperands value = arrange_dot(a, lhs.value, rhs.value);
-  const Accumulator accumulator(e.element, value.k);
-  std::vector<DotOperands> terms;
-  for (const PlanePair& pair : bound_terms(lhs, rhs, accumulator.gamma))
-    terms.push_back(arrange_dot(a, pair.lhs, pair.rhs));
-  return settled(e, accumulator, contract(std::span(&value, 1), e.pool).reshaped(e.shape),
-                 contract(terms, e.pool).reshaped(e.shape));
+  int64_t products = 1;
+  for (const int d : a.lhs_contract) products *= lhs.value.shape.at(static_cast<size_t>(d));
+  const auto multiply = [&](const std::vector<PlanePair>& pairs) {
+    std::vector<DotOperands> terms;
+    for (const PlanePair& pair : pairs) terms.push_back(arrange_dot(a, pair.lhs, pair.rhs));
+    return contract(terms, e.pool).reshaped(e.shape);
+  };
+  return contract_bounded({e, products, model, multiply}, lhs, rhs);
 }
 
-BoundedTensor convolution_bounded(const Evaluation& e, const BoundedTensor& x, const BoundedTensor& weights) {
+BoundedTensor convolution_bounded(const Evaluation& e, const BoundedTensor& x, const BoundedTensor& weights,
+                                  ErrorModel model) {
   const auto& a = attributes<ConvolutionAttributes>(e.node);
-  const std::vector<int64_t>& shape = weights.value.shape;
-  const Accumulator accumulator(e.element, shape[0] == 0 ? 0 : weights.value.count() / shape[0]);
-  const ConvolutionTerm value{x.value, weights.value};
-  std::vector<ConvolutionTerm> terms;
-  for (const PlanePair& pair : bound_terms(x, weights, accumulator.gamma))
-    terms.push_back({pair.lhs, pair.rhs});
-  return settled(e, accumulator, convolve(a, std::span(&value, 1), e.shape, e.pool),
-                 convolve(a, terms, e.shape, e.pool));
+  const int64_t channels = weights.value.shape[0];
+  const auto multiply = [&](const std::vector<PlanePair>& pairs) {
+    std::vector<ConvolutionTerm> terms;
+    for (const PlanePair& pair : pairs) terms.push_back({pair.lhs, pair.rhs});
+    return convolve(a, terms, e.shape, e.pool);
+  };
+  return contract_bounded({e, channels == 0 ? 0 : weights.value.count() / channels, model, multiply}, x,
+                          weights);
 }
 
 }  // namespace fusewise::graph

@@ -19,12 +19,13 @@ BoundedTensor empty_planes(const Evaluation& e) {
 
 // One reduction per result element: `each` adds its operands.
 template <class Each>
-BoundedTensor combine_bounded(const Evaluation& e, Combine combine, int64_t grain, Each each) {
+BoundedTensor combine_bounded(const Evaluation& e, Combine combine, ErrorModel model, int64_t grain,
+                              Each each) {
   BoundedTensor result = empty_planes(e);
   const std::span<double> value = result.value.mutable_as<double>(),
                           bound = result.bound.mutable_as<double>();
   run_in_pieces(e.pool, static_cast<int64_t>(value.size()), grain, [&](int64_t begin, int64_t end) {
-    BoundedReduction reduction(combine, e.element);
+    BoundedReduction reduction(combine, e.element, model);
     for (int64_t i = begin; i < end; ++i) {
       reduction.clear();
       each(i, reduction);
@@ -81,7 +82,7 @@ BoundedTensor map_bounded(const Evaluation& e, std::span<const BoundedTensor> op
   return result;
 }
 
-BoundedTensor reduce_bounded(const Evaluation& e, const BoundedTensor& operand) {
+BoundedTensor reduce_bounded(const Evaluation& e, const BoundedTensor& operand, ErrorModel model) {
   const auto& a = attributes<ReduceAttributes>(e.node);
   std::vector<int> permutation;
   int64_t length = 1;
@@ -96,12 +97,12 @@ BoundedTensor reduce_bounded(const Evaluation& e, const BoundedTensor& operand) 
                bounds = transposed(operand.bound, permutation);
   const double *value = values.as<double>().data(), *bound = bounds.as<double>().data();
   const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, length));
-  return combine_bounded(e, a.combine, grain, [&](int64_t i, BoundedReduction& reduction) {
+  return combine_bounded(e, a.combine, model, grain, [&](int64_t i, BoundedReduction& reduction) {
     for (int64_t r = i * length; r < (i + 1) * length; ++r) reduction.add({value[r], bound[r]});
   });
 }
 
-BoundedTensor window_reduce_bounded(const Evaluation& e, const BoundedTensor& operand) {
+BoundedTensor window_reduce_bounded(const Evaluation& e, const BoundedTensor& operand, ErrorModel model) {
   const auto& a = attributes<WindowReduceAttributes>(e.node);
   const size_t rank = a.window.size(), outer = e.shape.size() - rank;
   const std::span<const int64_t> extents = std::span(operand.value.shape).subspan(outer);
@@ -109,7 +110,7 @@ BoundedTensor window_reduce_bounded(const Evaluation& e, const BoundedTensor& op
   const std::vector<int64_t> strides = row_major_strides(extents);
   const int64_t plane = element_count(extents), per_plane = element_count(positions);
   const double *value = operand.value.as<double>().data(), *bound = operand.bound.as<double>().data();
-  return combine_bounded(e, a.combine, 1024, [&](int64_t i, BoundedReduction& reduction) {
+  return combine_bounded(e, a.combine, model, 1024, [&](int64_t i, BoundedReduction& reduction) {
     std::vector<int64_t> position(rank), tap(rank, 0);
     int64_t rest = i % per_plane;
     for (size_t d = rank; d-- > 0; rest /= positions[d]) position[d] = rest % positions[d];

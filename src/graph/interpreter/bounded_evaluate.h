@@ -23,10 +23,12 @@ BoundedTensor planes_of(const BoundedValue& value);
 
 // `operands` stand beside the evaluation's own, which are not looked at.
 BoundedTensor map_bounded(const Evaluation& evaluation, std::span<const BoundedTensor> operands);
-BoundedTensor reduce_bounded(const Evaluation& evaluation, const BoundedTensor& operand);
-BoundedTensor window_reduce_bounded(const Evaluation& evaluation, const BoundedTensor& operand);
-BoundedTensor dot_bounded(const Evaluation& evaluation, const BoundedTensor& lhs, const BoundedTensor& rhs);
+BoundedTensor reduce_bounded(const Evaluation& evaluation, const BoundedTensor& operand, ErrorModel model);
+BoundedTensor window_reduce_bounded(const Evaluation& evaluation, const BoundedTensor& operand,
+                                    ErrorModel model);
+BoundedTensor dot_bounded(const Evaluation& evaluation, const BoundedTensor& lhs, const BoundedTensor& rhs,
+                          ErrorModel model);
 BoundedTensor convolution_bounded(const Evaluation& evaluation, const BoundedTensor& x,
-                                  const BoundedTensor& weights);
+                                  const BoundedTensor& weights, ErrorModel model);
 
 }  // namespace fusewise::graph

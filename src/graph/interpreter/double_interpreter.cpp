@@ -59,8 +59,8 @@ bool keeps_exact(const Node& node) {
 
 class DoubleInterpreter {
  public:
-  DoubleInterpreter(const Graph& graph, const SymbolValues& symbols, ThreadPool* pool)
-      : graph_(graph), symbols_(symbols), pool_(pool), values_(graph.size()) {}
+  DoubleInterpreter(const Graph& graph, const SymbolValues& symbols, ThreadPool* pool, ErrorModel model)
+      : graph_(graph), symbols_(symbols), pool_(pool), model_(model), values_(graph.size()) {}
 
   void set(NodeId id, BoundedValue value) { values_[id] = std::move(value); }
   void free(NodeId id) { values_[id] = {}; }
@@ -88,6 +88,7 @@ class DoubleInterpreter {
   const Graph& graph_;
   const SymbolValues& symbols_;
   ThreadPool* pool_;
+  ErrorModel model_;
   std::vector<BoundedValue> values_;
 
   BoundedTensor evaluate_planes(const Evaluation& e, std::span<const BoundedTensor> x) const {
@@ -95,13 +96,13 @@ class DoubleInterpreter {
       case Op::map:
         return map_bounded(e, x);
       case Op::reduce:
-        return reduce_bounded(e, x[0]);
+        return reduce_bounded(e, x[0], model_);
       case Op::window_reduce:
-        return window_reduce_bounded(e, x[0]);
+        return window_reduce_bounded(e, x[0], model_);
       case Op::dot:
-        return dot_bounded(e, x[0], x[1]);
+        return dot_bounded(e, x[0], x[1], model_);
       case Op::convolution:
-        return convolution_bounded(e, x[0], x[1]);
+        return convolution_bounded(e, x[0], x[1], model_);
       case Op::gather:
         return gather(e, x);
       default:
@@ -158,7 +159,7 @@ double distance_ratio(double actual, const Bounded& expected) {
 }  // namespace
 
 std::vector<BoundedTensor> interpret_bounded(const Graph& graph, std::span<const Tensor> inputs,
-                                             const InterpretOptions& options) {
+                                             const BoundedOptions& options) {
   const DefaultFloatEnvironment environment;
   const SymbolValues symbols = bind_symbols(graph, inputs);
   const std::vector<Value> wanted = wanted_values(graph, options.also);
@@ -166,7 +167,7 @@ std::vector<BoundedTensor> interpret_bounded(const Graph& graph, std::span<const
   std::optional<ThreadPool> pool;
   if (options.threads > 1) pool.emplace(options.threads);
 
-  DoubleInterpreter interpreter(graph, symbols, pool ? &*pool : nullptr);
+  DoubleInterpreter interpreter(graph, symbols, pool ? &*pool : nullptr, options.model);
   for (size_t i = 0; i < inputs.size(); ++i)
     interpreter.set(graph.inputs[i].node, exact_value(inputs[i].aligned()));
   for (NodeId id = 0; id < graph.size(); ++id) {

@@ -1,7 +1,7 @@
-// The interpreter in double precision with a propagated error bound: how far an execution in the model's
-// types may be away from the exact result, for any order of reductions and contractions and any use of fused
-// multiply-add that default mode allows. A worst case: every operation's error counts with the same sign, so
-// the bound grows with depth, and correlations between operands (x - x) are not seen.
+// The interpreter in double precision with a propagated error bound: how far an execution in the model's types
+// may be away from the exact result, for any order of reductions and contractions and any use of fused
+// multiply-add that default mode allows. Errors grow with depth as the error model says (bounded.h), and
+// correlations between operands (x - x) are not seen.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/interpreter/bounded.h"
 #include "graph/interpreter/interpreter.h"
 #include "graph/interpreter/tensor.h"
 
@@ -20,9 +21,13 @@ struct BoundedTensor {
   Tensor value, bound;                     // float64; numerics/error_bound.h says what infinities mean
 };
 
+struct BoundedOptions : InterpretOptions {
+  ErrorModel model = ErrorModel::worst_case;
+};
+
 // As interpret(): the outputs, then the values that `also` names.
 std::vector<BoundedTensor> interpret_bounded(const Graph& graph, std::span<const Tensor> inputs,
-                                             const InterpretOptions& options = {});
+                                             const BoundedOptions& options = {});
 
 // The element that is farthest outside (or nearest to the edge of) its bound.
 struct Deviation {
