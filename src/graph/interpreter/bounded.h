@@ -11,11 +11,11 @@ namespace fusewise::graph {
 inline constexpr double unknown = std::numeric_limits<double>::infinity();
 
 // How errors of many terms add up.
-//   worst_case  all with the same sign: a proof, but one that grows by the sum of a layer's weights, and so says
-//               nothing after a few layers of a deep network
-//   probable    in contractions and sums as independent errors of either sign do, by the root of the sum of their
-//               squares; roundings by the root of their number, four times over. No proof, yet far above what is
-//               observed unless something is wrong
+//   worst_case  all with the same sign: a proof, but one that grows by the sum of a layer's weights, and so
+//               says nothing after a few layers of a deep network
+//   probable    in contractions and sums as independent errors of either sign do, by the root of the sum of
+//               their squares; roundings by the root of their number, four times over. No proof, yet far above
+//               what is observed unless something is wrong
 enum class ErrorModel : uint8_t { worst_case, probable };
 
 // What n roundings of a type may multiply a number by, less 1, the double evaluation's own included; unknown

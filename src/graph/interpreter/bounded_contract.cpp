@@ -4,8 +4,8 @@
 //
 //   bound = sum(A * (error of b + gamma * B)) + sum(error of a * |b|)
 //
-// or, where b is exact, the single sum((gamma * A + error of a) * |b|). The probable error adds the squares of
-// the operands' part and takes the root.
+// or, where b is exact, the single sum((gamma * A + error of a) * |b|). The probable error adds the squares
+// of the operands' part and takes the root.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// The interpreter in double precision with a propagated error bound: how far an execution in the model's types
-// may be away from the exact result, for any order of reductions and contractions and any use of fused
+// The interpreter in double precision with a propagated error bound: how far an execution in the model's
+// types may be away from the exact result, for any order of reductions and contractions and any use of fused
 // multiply-add that default mode allows. Errors grow with depth as the error model says (bounded.h), and
 // correlations between operands (x - x) are not seen.
 #pragma once
