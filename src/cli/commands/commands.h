@@ -5,7 +5,14 @@
 
 namespace fusewise::cli {
 
+Command bench_command();
+Command dump_command();
+Command explain_command();
 Command inspect_command();
+Command machine_command();
+Command plan_command();
 Command run_command();
+Command verify_command();
+Command zoo_command();
 
 }  // namespace fusewise::cli

@@ -56,7 +56,7 @@ class Reader {
     expect('(');
     while (!take(')')) {
       values.push_back(integer());
-      if (take('L')) continue;  // Python 2 wrote long integers so
+      take('L');  // Python 2 wrote long integers so
       if (!take(',')) {
         expect(')');
         break;
