@@ -17,6 +17,9 @@ namespace fusewise {
 struct ImportOptions {
   // Takes zeros where a file of external data is missing: for looking at a model without its weights.
   bool allow_missing_external_data = false;
+  // Inputs that are constants in this import, by name: for models whose shapes depend on an input's values. They
+  // are no inputs of the graph.
+  std::map<std::string, graph::ConstantData> bound_inputs = {};
 };
 
 // Throws UserError for what is wrong with the file, and UnsupportedError with an entry for each kind of thing in

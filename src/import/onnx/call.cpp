@@ -54,9 +54,7 @@ std::vector<int64_t> Call::integers(size_t input) {
 }
 
 std::optional<graph::ConstantData> Call::constant(size_t input) {
-  const graph::ConstantData* data = graph::constant_of(builder_.graph(), value(input));
-  if (!data) return std::nullopt;
-  return *data;
+  return importer_.folder().fold(value(input));
 }
 
 std::optional<std::vector<Scalar>> Call::elements(size_t input) {

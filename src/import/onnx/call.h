@@ -62,7 +62,7 @@ class Call {
   std::vector<Dim> dims(size_t input);
   // The same, and none may be symbolic.
   std::vector<int64_t> integers(size_t input);
-  // The data of an operand that is constant.
+  // The data of an operand that depends on constants alone.
   std::optional<graph::ConstantData> constant(size_t input);
   // The elements of such an operand.
   std::optional<std::vector<Scalar>> elements(size_t input);

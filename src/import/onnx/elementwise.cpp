@@ -62,7 +62,6 @@ void mean(Call& c) {
 void mod(Call& c) {
   same_types(c);
   const bool truncates = c.integer("fmod", 0) != 0;
-  if (!truncates && is_float(c.element(0))) c.fail("mod of floats needs fmod=1");
   c.set(c.builder().map_broadcast(truncates ? ScalarOp::remainder : ScalarOp::mod, {c.value(0), c.value(1)}));
 }
 
@@ -92,6 +91,7 @@ void pow(Call& c) {
 void cast(Call& c) {
   const int64_t number = c.required_integer("to");
   const auto to = number >= 0 && number < 64 ? data_type_of_number(static_cast<int32_t>(number)) : std::nullopt;
+  if (!to && is_later_element_type(number)) c.unsupported(fmt::format("a cast to element type {}", number));
   if (!to) c.fail(fmt::format("element type {} is unknown", number));
   if (!is_computable(*to)) c.unsupported(fmt::format("a cast to {}", name_of(*to)));
   c.set(c.builder().cast(c.value(0), *to));

@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "graph/shape_rules.h"
 #include "import/onnx/compact.h"
 #include "import/onnx/op_table.h"
 #include "import/onnx/sort_nodes.h"
@@ -62,7 +63,8 @@ Importer::Importer(const Model& model, const ImportOptions& options)
     : model_(model),
       options_(options),
       builder_(graph_),
-      loader_(model.path, model.owner, options.allow_missing_external_data) {}
+      loader_(model.path, model.owner, options.allow_missing_external_data),
+      folder_(graph_) {}
 
 graph::Graph Importer::run() {
   const std::string file = model_.path.empty() ? "the model" : model_.path;
@@ -113,10 +115,18 @@ void Importer::add_input(const ValueInfo& info, Scope& scope) {
     throw UserError(fmt::format("there are two inputs named '{}'", info.name));
   }
   auto item = std::make_shared<Item>();
+  if (const auto bound = options_.bound_inputs.find(std::string(info.name)); bound != options_.bound_inputs.end()) {
+    const graph::ConstantData& data = bound->second;
+    item->value = builder_.constant(data.type, data.bytes, data.owner, data.name);
+    scope.items.emplace(info.name, std::move(item));
+    return;
+  }
   const std::optional<DataType> element = data_type_of_number(info.element_type);
   std::string problem;
   if (info.kind != ValueInfo::Kind::tensor) {
     problem = info.kind == ValueInfo::Kind::none ? "an input without a type" : "an input that is no plain tensor";
+  } else if (!element && is_later_element_type(info.element_type)) {
+    problem = fmt::format("an input of element type {}", info.element_type);
   } else if (!element) {
     throw UserError(fmt::format("input '{}': element type {} is unknown", info.name, info.element_type));
   } else if (!info.shape) {
@@ -179,9 +189,13 @@ graph::TensorType Importer::type_of(Item& item) {
 const KnownTensor* Importer::known_of(Item& item) {
   if (item.known) return &*item.known;
   const graph::Value value = materialize(item);
-  const graph::ConstantData* data = graph::constant_of(graph_, value);
-  if (!data) return nullptr;
-  item.known = known_elements(*data);
+  const graph::TensorType& type = builder_.type(value);
+  if (const graph::ConstantData* data = graph::constant_of(graph_, value)) {
+    item.known = known_elements(*data);
+  } else if (!is_float(type.element) && is_computable(type.element) && folder_.is_constant(value) &&
+             graph::static_count(type) <= KnownTensor::max_elements) {
+    if (const auto folded = folder_.fold(value)) item.known = known_elements(*folded);
+  }
   return item.known ? &*item.known : nullptr;
 }
 

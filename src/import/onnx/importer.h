@@ -9,6 +9,7 @@
 #include "graph/builder.h"
 #include "import/import.h"
 #include "import/onnx/call.h"
+#include "import/onnx/constant_folder.h"
 #include "import/onnx/model.h"
 #include "import/onnx/tensor_data.h"
 
@@ -28,6 +29,7 @@ class Importer {
   graph::Value known_value(const KnownTensor& known);
   graph::Value constant(const Tensor& tensor);
   TensorLoader& loader() { return loader_; }
+  ConstantFolder& folder() { return folder_; }
 
   // Imports the nodes of a body whose inputs are bound in `scope`, for those of its results that are named.
   void import_nodes(const std::vector<Node>& nodes, Scope& scope, const std::vector<std::string_view>& results);
@@ -50,6 +52,7 @@ class Importer {
   graph::Graph graph_;
   graph::GraphBuilder builder_;
   TensorLoader loader_;
+  ConstantFolder folder_;
   std::map<std::string, UnsupportedItem> unsupported_;
   std::vector<std::string> unsupported_order_;
   int depth_ = 0;                                     // of functions and nested graphs

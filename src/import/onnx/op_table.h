@@ -27,7 +27,11 @@ std::span<const OpRow> elementwise_ops();
 std::span<const OpRow> gather_ops();
 std::span<const OpRow> norm_ops();
 std::span<const OpRow> pool_ops();
+std::span<const OpRow> quantize_ops();
+std::span<const OpRow> recurrent_ops();
 std::span<const OpRow> reduce_ops();
+std::span<const OpRow> resize_ops();
+std::span<const OpRow> scatter_ops();
 std::span<const OpRow> shape_ops();
 std::span<const OpRow> source_ops();
 

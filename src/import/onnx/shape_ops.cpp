@@ -390,7 +390,9 @@ void space_to_depth(Call& c) {
   const auto [s, b] = blocks_of(c);
   const Dim height = floor_div(s[2], b), width = floor_div(s[3], b);
   Value x = c.builder().reshape(c.value(0), {s[0], s[1], height, b, width, b});
-  x = c.builder().transpose(x, {0, 3, 5, 1, 2, 4});
+  const std::string_view mode = c.string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") c.fail("attribute 'mode' is neither DCR nor CRD");
+  x = c.builder().transpose(x, mode == "DCR" ? std::vector<int>{0, 3, 5, 1, 2, 4} : std::vector<int>{0, 1, 3, 5, 2, 4});
   c.set(c.builder().reshape(x, {s[0], s[1] * Dim(b) * Dim(b), height, width}));
 }
 

@@ -127,6 +127,8 @@ std::optional<DataType> data_type_of_number(int32_t number) {
   return std::nullopt;
 }
 
+bool is_later_element_type(int64_t number) { return number > 24 && number < 64; }
+
 int64_t element_count(const std::vector<int64_t>& dims, std::string_view tensor_name) {
   int64_t count = 1;
   bool empty = false;
@@ -149,6 +151,8 @@ TensorLoader::TensorLoader(std::string model_path, std::shared_ptr<const void> m
 
 graph::ConstantData TensorLoader::load(const Tensor& tensor) {
   const std::optional<DataType> type = data_type_of_number(tensor.element_type);
+  if (!type && is_later_element_type(tensor.element_type))
+    throw UnsupportedError(fmt::format("a tensor of element type {}", tensor.element_type));
   if (!type) fail(tensor.name, fmt::format("element type {} is unknown", tensor.element_type));
   const int64_t count = element_count(tensor.dims, tensor.name);
   graph::ConstantData result;

@@ -16,6 +16,9 @@ namespace fusewise::onnx {
 // The type of an element type's number; nothing for one that the format does not know.
 std::optional<DataType> data_type_of_number(int32_t number);
 
+// A number that later versions of the format have given to a type that is not known here.
+bool is_later_element_type(int64_t number);
+
 // Maps files of external data, each once.
 class TensorLoader {
  public:
