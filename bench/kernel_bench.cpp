@@ -34,7 +34,11 @@ struct Problem {
   int64_t m = 256, k = 768, n = 3072;
 };
 
-// for panel (block) / rows step MR: accumulate over k, add the bias, ReLU, store. Parameters: M, K, N, lda, ldc.
+// Rows of one block: their part of A stays in the second-level cache while all panels pass.
+int64_t rows_per_block(const Tile& tile) { return 96 / tile.rows * tile.rows; }
+
+// For a block of rows and a panel (together the grid) / rows step MR: accumulate over k, add the bias, ReLU, store.
+// Parameters: M, K, N, lda, ldc.
 Kernel matmul(const Tile& tile) {
   Kernel kernel;
   kernel.name = fmt::format("matmul_{}x{}", tile.rows, tile.columns);
@@ -48,7 +52,7 @@ Kernel matmul(const Tile& tile) {
   const ExprId zero = b.integer(0);
   const int MR = tile.rows, NR = tile.columns;
   const Type single = {DataType::float32, 1};
-  const VariableId panel = b.variable("panel", {}), m0 = b.variable("m0", {}), k = b.variable("k", {});
+  const VariableId block = b.variable("block", {}), panel = b.variable("panel", {}), start = b.variable("start", {}), m0 = b.variable("m0", {}), k = b.variable("k", {});
   const BufferId acc = b.buffer({.name = "acc", .scope = Scope::registers, .size = b.integer(MR * NR)});
   const auto tile_loop = [&](const char* name, auto&& body) {
     const VariableId u = b.variable("u", {}), v = b.variable(name, {});
@@ -65,10 +69,11 @@ Kernel matmul(const Tile& tile) {
   });
   std::vector<StmtId> step = {update};
   if (tile.prefetches) {
-    // The next panel, spread over the row tiles: a tile takes its share, one line per step of k.
-    const ExprId tile_index = b.floor_div(b.read(m0), b.integer(MR));
-    const ExprId line = b.mul(b.add(b.mul(tile_index, K), b.read(k)), b.integer(16));
-    step.push_back(b.prefetch(B, b.add(b.add(panel_start, b.mul(K, b.integer(NR))), line), 2));
+    // The next panel, spread over the row tiles: 4 lines for 4 steps of k while there is any of it left.
+    const ExprId tile_index = b.floor_div(b.sub(b.read(m0), b.read(start)), b.integer(MR));
+    const ExprId at = b.mul(b.add(b.mul(tile_index, K), b.read(k)), b.integer(16));
+    const ExprId next_panel = b.mul(K, b.integer(NR));
+    step.push_back(b.prefetch(B, b.add(b.add(panel_start, next_panel), b.min(at, next_panel)), 2));
   }
   const StmtId reduce = b.loop(LoopKind::serial, k, zero, K, 1, b.block(step));
   const StmtId finish = tile_loop("v", [&](ExprId u, ExprId v, ExprId at) {
@@ -77,8 +82,14 @@ Kernel matmul(const Tile& tile) {
     const ExprId value = b.apply(ScalarOp::max, single, sum, b.floating(single, 0));
     return b.store(C, b.add(b.mul(b.add(b.read(m0), u), ldc), column), value);
   });
-  const StmtId rows = b.loop(LoopKind::serial, m0, zero, M, MR, b.block({b.allocate(acc), clear, reduce, finish}));
-  kernel.phases = {b.loop(LoopKind::block, panel, zero, b.floor_div(N, b.integer(NR)), 1, rows)};
+  const ExprId MC = b.integer(rows_per_block(tile));
+  const ExprId panels = b.floor_div(N, b.integer(NR));
+  const ExprId first = b.read(start);
+  const StmtId rows = b.loop(LoopKind::serial, m0, first, b.min(b.add(first, MC), M), MR, b.block({b.allocate(acc), clear, reduce, finish}));
+  const StmtId body = b.block({b.let(panel, b.floor_mod(b.read(block), panels)),
+                               b.let(start, b.mul(b.floor_div(b.read(block), panels), MC)), rows});
+  const ExprId row_blocks = b.floor_div(b.add(M, b.sub(MC, b.integer(1))), MC);
+  kernel.phases = {b.loop(LoopKind::block, block, zero, b.mul(row_blocks, panels), 1, body)};
   return kernel;
 }
 
@@ -107,17 +118,27 @@ Loaded load(const Kernel& kernel, const codegen::CpuTarget& target) {
   return result;
 }
 
-std::vector<float> random_values(int64_t count, unsigned seed) {
+// Cache lines, as the runtime's buffers are.
+template <class T>
+struct LineAllocator {
+  using value_type = T;
+  T* allocate(size_t count) { return static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + 63) / 64 * 64)); }
+  void deallocate(T* memory, size_t) { std::free(memory); }
+  friend bool operator==(const LineAllocator&, const LineAllocator&) { return true; }
+};
+using Floats = std::vector<float, LineAllocator<float>>;
+
+Floats random_values(int64_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> distribution(-1, 1);
-  std::vector<float> values(static_cast<size_t>(count));
+  Floats values(static_cast<size_t>(count));
   for (float& value : values) value = distribution(generator);
   return values;
 }
 
 // The greatest difference from a plain loop, over a sample of the elements.
-double error_of(const Problem& p, const Tile& tile, const std::vector<float>& a, const std::vector<float>& w,
-                const std::vector<float>& bias, const std::vector<float>& c) {
+double error_of(const Problem& p, const Tile& tile, const Floats& a, const Floats& w,
+                const Floats& bias, const Floats& c) {
   double worst = 0;
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t j = i % 7; j < p.n; j += 7) {
@@ -132,7 +153,7 @@ double error_of(const Problem& p, const Tile& tile, const std::vector<float>& a,
   return worst;
 }
 
-void measure(Problem p, const Tile& tile, const codegen::CpuTarget& target, bool dump) {
+void measure(Problem p, const Tile& tile, const codegen::CpuTarget& target, int unroll, bool dump) {
   p.m = p.m / tile.rows * tile.rows;
   p.n = p.n / tile.columns * tile.columns;
   const std::string name = fmt::format("{} {}x{}{} M={} K={} N={}", target.cpu, tile.rows, tile.columns,
@@ -140,6 +161,7 @@ void measure(Problem p, const Tile& tile, const codegen::CpuTarget& target, bool
   fmt::print("{}\n", name);
   PassOptions options;
   options.vector_bits = target.vector_bits;
+  options.unroll_factor = unroll;
   if (dump) options.dump = [](std::string_view pass, const Kernel& kernel) { fmt::print("== {}\n{}\n", pass, print(kernel)); };
   const double start = seconds();
   const Kernel kernel = run_passes(matmul(tile), options);
@@ -148,7 +170,7 @@ void measure(Problem p, const Tile& tile, const codegen::CpuTarget& target, bool
   const Loaded loaded = load(kernel, target);
   const auto a = random_values(p.m * p.k, 1), bias = random_values(p.n, 3);
   const auto w = random_values((p.n + tile.columns) * p.k, 2);
-  std::vector<float> c(static_cast<size_t>(p.m * p.n));
+  Floats c(static_cast<size_t>(p.m * p.n));
   void* buffers[] = {const_cast<float*>(a.data()), const_cast<float*>(w.data()), const_cast<float*>(bias.data()), c.data()};
   const int64_t parameters[] = {p.m, p.k, p.n, p.k, p.n};
   const int64_t blocks = loaded.blocks(parameters);
@@ -169,9 +191,10 @@ void measure(Problem p, const Tile& tile, const codegen::CpuTarget& target, bool
 
 }  // namespace
 
-// Arguments: all | AVX2 or AVX-512 tiles as ROWSxCOLUMNS; "dump" prints the kernels.
+// Arguments: a tile as ROWSxCOLUMNS (all by default), m=, k=, n=, unroll=; "dump" prints the kernels.
 int main(int argc, char** argv) {
   bool dump = false;
+  int unroll = PassOptions{}.unroll_factor;
   Problem problem;
   std::string only;
   for (int i = 1; i < argc; ++i) {
@@ -180,12 +203,13 @@ int main(int argc, char** argv) {
     else if (word.starts_with("m=")) problem.m = std::atoll(word.c_str() + 2);
     else if (word.starts_with("k=")) problem.k = std::atoll(word.c_str() + 2);
     else if (word.starts_with("n=")) problem.n = std::atoll(word.c_str() + 2);
+    else if (word.starts_with("unroll=")) unroll = std::atoi(word.c_str() + 7);
     else only = word;
   }
   const auto run = [&](const codegen::CpuTarget& target, std::initializer_list<std::pair<int, int>> tiles) {
     for (const auto& [rows, columns] : tiles)
       for (bool prefetches : {false, true})
-        if (only.empty() || only == fmt::format("{}x{}", rows, columns)) measure(problem, {rows, columns, prefetches}, target, dump);
+        if (only.empty() || only == fmt::format("{}x{}", rows, columns)) measure(problem, {rows, columns, prefetches}, target, unroll, dump);
   };
   if (codegen::host_runs("x86-64-v4")) run(codegen::host_target(), {{8, 48}, {6, 64}, {14, 32}, {12, 32}});
   else fmt::print("AVX-512 tiles are left out: this processor has no AVX-512\n");

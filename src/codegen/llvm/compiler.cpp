@@ -17,14 +17,13 @@
 
 #include "base/error.h"
 #include "codegen/llvm/linker.h"
+#include "codegen/llvm/llvm_options.h"
 #include "codegen/llvm/phase_emitter.h"
 #include "codegen/llvm_compiler.h"
 
 namespace fusewise::codegen {
 namespace {
 
-// Loop strength reduction undoes the address form that hoist_addresses chose (95 becomes 66 GFLOP/s); LLVM has no
-// other switch for it than its command line.
 void start_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -32,8 +31,9 @@ void start_llvm() {
     llvm::InitializeAllTargets();
     llvm::InitializeAllTargetMCs();
     llvm::InitializeAllAsmPrinters();
-    const char* arguments[] = {"fusewise", "-disable-lsr"};
-    llvm::cl::ParseCommandLineOptions(2, arguments);
+    std::vector<const char*> arguments = {"fusewise"};
+    arguments.insert(arguments.end(), std::begin(llvm_options), std::end(llvm_options));
+    llvm::cl::ParseCommandLineOptions(static_cast<int>(arguments.size()), arguments.data());
   });
 }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "codegen/llvm/llvm_options.h"
 
 LLD_HAS_DRIVER(elf)
 
@@ -48,8 +49,8 @@ void link_objects(std::span<const ObjectFile> objects, const std::filesystem::pa
   const std::lock_guard<std::mutex> lock(one_at_a_time);
   std::vector<std::unique_ptr<MemoryFile>> files;
   std::vector<std::string> words = {"ld.lld", "-shared", "--threads=1", "-O0", "--hash-style=gnu", "--build-id=none",
-                                    // It resets LLVM's options, so the compiler's own comes with every link.
-                                    "-mllvm", "-disable-lsr", "-o", output.string()};
+                                    "-o", output.string()};
+  for (const char* option : llvm_options) words.insert(words.end(), {"-mllvm", option});
   for (const ObjectFile& object : objects) {
     files.push_back(std::make_unique<MemoryFile>(object.bytes));
     words.push_back(files.back()->path());

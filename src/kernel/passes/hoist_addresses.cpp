@@ -1,7 +1,5 @@
 #include "kernel/passes/hoist_addresses.h"
 
-#include <map>
-
 #include <fmt/format.h>
 
 #include "kernel/passes/loops.h"
@@ -37,7 +35,8 @@ class LoopAddresses {
     const Stmt loop = kernel_.stmt(loop_);
     const StmtId body = rewriter.rewrite_statement(loop.children[0]);
     if (aliases_.empty()) return loop_;
-    std::vector<StmtId> statements = statements_;
+    std::vector<StmtId> statements;
+    for (const Alias& alias : aliases_) statements.push_back(builder_.alias(alias.target, alias.source, alias.offset));
     statements.push_back(builder_.loop(loop.loop, loop.target, loop.a, loop.b, loop.value, body));
     return builder_.block(std::move(statements));
   }
@@ -78,15 +77,20 @@ class LoopAddresses {
   }
 
   BufferId alias(BufferId source, ExprId offset) {
-    const auto [entry, is_new] = aliases_.try_emplace({source, offset}, none);
-    if (!is_new) return entry->second;
+    for (const Alias& known : aliases_)
+      if (known.source == source && known.offset == offset) return known.target;
     Buffer about = kernel_.buffers[source];
     about.name = fmt::format("{}_{}", about.name, kernel_.buffers.size());
-    entry->second = builder_.buffer(about);
+    const BufferId target = builder_.buffer(about);
     roots_.add_alias(source);
-    statements_.push_back(builder_.alias(entry->second, source, offset));
-    return entry->second;
+    aliases_.push_back({target, source, offset});
+    return target;
   }
+
+  struct Alias {
+    BufferId target, source;
+    ExprId offset;
+  };
 
   Kernel& kernel_;
   Builder& builder_;
@@ -94,8 +98,7 @@ class LoopAddresses {
   StmtId loop_;
   Effects effects_;
   Invariance is_invariant_;
-  std::map<std::pair<BufferId, ExprId>, BufferId> aliases_;
-  std::vector<StmtId> statements_;
+  std::vector<Alias> aliases_;
 };
 
 bool is_innermost(const Kernel& kernel, StmtId loop) {

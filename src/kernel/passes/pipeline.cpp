@@ -6,6 +6,7 @@
 #include "kernel/passes/expand_functions.h"
 #include "kernel/passes/hoist_addresses.h"
 #include "kernel/passes/hoist_invariants.h"
+#include "kernel/passes/join_rows.h"
 #include "kernel/passes/legalize_halves.h"
 #include "kernel/passes/place_scratch.h"
 #include "kernel/passes/promote_registers.h"
@@ -31,6 +32,8 @@ const std::vector<Pass>& passes() {
        [](Kernel kernel, const PassOptions&) { return promote_registers(std::move(kernel)); }},
       {"hoist_addresses", "one pointer per row in front of the innermost loop",
        [](Kernel kernel, const PassOptions&) { return hoist_addresses(std::move(kernel)); }},
+      {"join_rows", "fewer pointers than the processor has registers",
+       [](Kernel kernel, const PassOptions&) { return join_rows(std::move(kernel)); }},
       {"hoist_invariants", "what loops repeat, computed once in front of them",
        [](Kernel kernel, const PassOptions&) { return hoist_invariants(std::move(kernel)); }},
       {"share_loads", "names for what is used more than once; sums of addresses are settled by now",

@@ -11,8 +11,9 @@ namespace {
 
 // More copies than this make code, not speed: such a loop stays a loop.
 constexpr int64_t most_copies = 1024;
-// An innermost body of more statements or expressions is long enough to hide a loop's overhead.
-constexpr int64_t longest_body = 128;
+// An unrolled body of more statements gains nothing, and its loads, started early, would push accumulators out of the
+// registers.
+constexpr int64_t longest_body = 48;
 
 StmtId copies(Kernel& kernel, Builder& builder, const Stmt& loop, int64_t count) {
   std::vector<StmtId> statements;
@@ -34,15 +35,18 @@ bool reduces(const Kernel& kernel, const Stmt& loop) {
   return found;
 }
 
-bool is_short_and_innermost(const Kernel& kernel, const Stmt& loop) {
+// The factor that is wanted, halved until the body stays short; 1 for loops that are not innermost.
+int64_t useful_factor(const Kernel& kernel, const Stmt& loop, int64_t factor) {
   int64_t statements = 0;
   bool innermost = true;
   visit_statements(kernel, loop.children[0], [&](StmtId id) {
     const StmtKind kind = kernel.stmt(id).kind;
-    ++statements;
+    if (kind != StmtKind::block) ++statements;
     if (kind == StmtKind::loop || kind == StmtKind::allocate || kind == StmtKind::barrier) innermost = false;
   });
-  return innermost && statements <= longest_body;
+  if (!innermost) return 1;
+  while (factor > 1 && statements * factor > longest_body) factor /= 2;
+  return factor;
 }
 
 StmtId unrolled_by(Kernel& kernel, Builder& builder, const Stmt& loop, int64_t factor) {
@@ -92,10 +96,11 @@ Kernel unroll_serial(Kernel kernel, int factor) {
   Rewriter rewriter(kernel, builder, {}, [&](StmtId id) -> StmtId {
     const Stmt stmt = kernel.stmt(id);
     if (stmt.kind != StmtKind::loop || stmt.loop != LoopKind::serial) return none;
-    if (!is_short_and_innermost(kernel, stmt) || !reduces(kernel, stmt)) return none;
+    const int64_t useful = useful_factor(kernel, stmt, factor);
+    if (useful < 2 || !reduces(kernel, stmt)) return none;
     const std::optional<int64_t> count = trip_count(builder, stmt);
-    if (count && *count <= factor) return copies(kernel, builder, stmt, *count);
-    return unrolled_by(kernel, builder, stmt, factor);
+    if (count && *count <= useful) return copies(kernel, builder, stmt, *count);
+    return unrolled_by(kernel, builder, stmt, useful);
   });
   rewriter.rewrite_phases();
   return kernel;
