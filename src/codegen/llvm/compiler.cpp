@@ -47,7 +47,7 @@ std::unique_ptr<llvm::TargetMachine> machine_of(const CpuTarget& target) {
   options.FunctionSections = false;
   return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
       target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
-      llvm::CodeGenOptLevel::Default));
+      llvm::CodeGenOptLevel::Less));
 }
 
 std::unique_ptr<llvm::Module> module_of(llvm::LLVMContext& context, std::span<const kernel::Kernel> kernels,
