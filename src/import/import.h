@@ -20,6 +20,8 @@ struct ImportOptions {
   // Inputs that are constants in this import, by name: for models whose shapes depend on an input's values. They
   // are no inputs of the graph.
   std::map<std::string, graph::ConstantData> bound_inputs = {};
+  // Symbols of the model's inputs that have a value in this import.
+  std::map<std::string, int64_t> symbol_values = {};
 };
 
 // Throws UserError for what is wrong with the file, and UnsupportedError with an entry for each kind of thing in

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "base/error.h"
 #include "import/onnx/compose.h"
@@ -119,6 +120,22 @@ void bitwise_not(Call& c) {
   c.set(c.builder().map_broadcast(ScalarOp::xor_, {c.value(0), c.builder().scalar(c.element(0), -1)}));
 }
 
+// (x - offset) * scale, one of each for all or for every feature.
+void scaler(Call& c) {
+  Compose m(c.builder());
+  const auto numbers = [&](std::string_view name, float otherwise) {
+    const Attribute* a = c.attribute(name);
+    std::vector<float> values = a ? a->floats : std::vector<float>{otherwise};
+    if (values.empty()) values.push_back(otherwise);
+    std::vector<std::byte> bytes(values.size() * sizeof(float));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    const Value all = c.builder().constant({DataType::float32, {Dim(static_cast<int64_t>(values.size()))}}, std::move(bytes));
+    return values.size() == 1 ? c.builder().reshape(all, {}) : all;
+  };
+  const Value x = c.builder().cast(c.value(0), DataType::float32);
+  c.set(m.mul(m.sub(x, numbers("offset", 0)), numbers("scale", 1)));
+}
+
 // ln(x + sqrt(x^2 + 1)) and the like would lose digits near 0, so those functions are not here.
 constexpr OpRow rows[] = {
     {"Abs", 1, newest, unary<ScalarOp::abs>},
@@ -156,6 +173,7 @@ constexpr OpRow rows[] = {
     {"Pow", 1, newest, pow},
     {"Reciprocal", 1, newest, reciprocal},
     {"Round", 11, newest, unary<ScalarOp::round>},
+    {"Scaler", 1, newest, scaler, "ai.onnx.ml"},
     {"Sign", 9, newest, unary<ScalarOp::sign>},
     {"Sin", 7, newest, unary<ScalarOp::sin>},
     {"Sqrt", 1, newest, unary<ScalarOp::sqrt>},

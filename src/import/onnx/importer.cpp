@@ -145,9 +145,12 @@ void Importer::add_input(const ValueInfo& info, Scope& scope) {
       const DimInfo& dim = (*info.shape)[d];
       // A question mark is what some exporters write where they know nothing: two of them need not be equal.
       const bool is_named = !dim.symbol.empty() && dim.symbol != "?";
+      const std::string name = is_named ? std::string(dim.symbol) : fmt::format("{}_dim{}", info.name, d);
+      const auto value = options_.symbol_values.find(name);
       if (dim.value && *dim.value >= 0) type.shape.push_back(*dim.value);
-      else if (is_named) type.shape.push_back(Dim::symbol(std::string(dim.symbol)));
-      else type.shape.push_back(Dim::symbol(fmt::format("{}_dim{}", info.name, d)));
+      else if (value == options_.symbol_values.end()) type.shape.push_back(Dim::symbol(name));
+      else if (value->second >= 0) type.shape.push_back(value->second);
+      else throw UserError(fmt::format("the dimension '{}' is to be {}", name, value->second));
     }
     item->value = builder_.input(std::string(info.name), std::move(type));
   }

@@ -206,11 +206,36 @@ void mean_variance_norm(Call& c) {
   c.set(m.narrow(m.div(s.centred, m.add(m.sqrt(s.variance), 1e-9)), c.element(0)));
 }
 
+// 1 at the first position of the maximum along the axis, 0 elsewhere; before version 13 over all from the axis on.
+void hardmax(Call& c) {
+  Compose m(c.builder());
+  const int rank = c.rank(0);
+  if (rank == 0) c.unsupported("a scalar");
+  const bool one_axis = c.version() >= 13;
+  const int axis = c.axis(c.integer("axis", one_axis ? -1 : 1), rank);
+  const Shape shape = c.type(0).shape;
+  Value x = c.value(0);
+  int along = axis;
+  if (!one_axis) {
+    const Shape rows(shape.begin(), shape.begin() + axis), columns(shape.begin() + axis, shape.end());
+    x = c.builder().reshape(x, {product(rows), product(columns)});
+    along = 1;
+  }
+  const Shape spread = c.builder().shape(x);
+  const Value position = c.builder().iota({DataType::int64, spread}, along);
+  const Value hit = m.map(ScalarOp::equal, x, c.builder().reduce(x, Combine::max, {along}, true));
+  const Value end = m.dim_as(spread[static_cast<size_t>(along)], DataType::int64);
+  const Value first = c.builder().reduce(m.select(hit, position, end), Combine::min, {along}, true);
+  const Value y = c.builder().cast(m.map(ScalarOp::equal, position, first), c.element(0));
+  c.set(c.builder().reshape(y, shape));
+}
+
 constexpr std::string_view microsoft = "com.microsoft";
 
 constexpr OpRow rows[] = {
     {"BatchNormalization", 1, newest, batch_norm},
     {"GroupNormalization", 18, newest, group_norm},
+    {"Hardmax", 1, newest, hardmax},
     {"InstanceNormalization", 1, newest, instance_norm},
     {"LRN", 1, newest, local_response_norm},
     {"LayerNormalization", 1, newest, layer_norm},

@@ -23,6 +23,7 @@ struct OpRow {
 std::span<const OpRow> activation_ops();
 std::span<const OpRow> contract_ops();
 std::span<const OpRow> control_ops();
+std::span<const OpRow> einsum_ops();
 std::span<const OpRow> elementwise_ops();
 std::span<const OpRow> gather_ops();
 std::span<const OpRow> norm_ops();
