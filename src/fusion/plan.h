@@ -19,6 +19,8 @@ struct PlannedRegion {
   schedule::Schedule schedule;
   double predicted_microseconds = 0;
   bool once = false;               // depends on constants only: runs when the program is loaded (packing)
+  bool pinned = false;             // kept as a plan file states it
+  double measured_microseconds = 0;  // 0: not measured
 };
 
 // A value brought from one layout into another: an identity-map region that exists in the plan only.
@@ -49,6 +51,8 @@ struct FusionPlan {
   bool search_complete = true;
   int64_t candidates = 0;
   double predicted_microseconds = 0, lower_bound_microseconds = 0;
+  // Mode operators: model operators that are no legal single region and became several.
+  int operators_split = 0;
 };
 
 }  // namespace fusewise::fusion

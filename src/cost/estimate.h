@@ -1,0 +1,43 @@
+// What a kernel is expected to cost: its work by unit, its traffic by memory level, its overheads, its time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "machine/machine.h"
+
+namespace fusewise::cost {
+
+// Cycles of one core, all tiles together, by unit.
+struct UnitCycles {
+  double multiply_add = 0, vector = 0, function = 0, convert = 0, memory_access = 0, shuffle = 0;
+  double total() const { return multiply_add + vector + function + convert + memory_access + shuffle; }
+};
+
+struct Estimate {
+  UnitCycles cycles;
+  // Bytes that cross into each level from the one behind it, and what is written out.
+  double l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
+  double flops = 0;
+  double tiles = 1;
+  double parallel_efficiency = 1;       // tiles / (ceil(tiles / threads) * threads)
+  double recompute = 1;                 // element computations against the least number of them
+  double tail_waste = 1;                // lanes issued against lanes of use
+  bool spills = false;
+  int phases = 1;
+  double scratch_bytes = 0;             // of one worker
+  double compute_microseconds = 0, l1_microseconds = 0, l2_microseconds = 0, l3_microseconds = 0;
+  double overhead_microseconds = 0;     // dispatch, barriers, tiles
+  double microseconds = 0;              // all together
+
+  // The unit or level that dominates: "compute", "l2", "l3", "memory" or "overhead".
+  std::string bound() const;
+};
+
+// One line per term, for explanations.
+std::string to_text(const Estimate& estimate);
+
+// Fills in the times from cycles, bytes, tiles and phases.
+void finish(Estimate& estimate, const machine::Machine& machine, int threads);
+
+}  // namespace fusewise::cost

@@ -1,0 +1,74 @@
+// The geometry of a loop tree at the usual sizes: boxes, trips, how often each stage runs. Shared by the parts of
+// the tier 1 price.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "cost/closed_form.h"
+#include "schedule/footprint.h"
+#include "schedule/tree.h"
+
+namespace fusewise::cost {
+
+using graph::NodeId;
+using graph::Value;
+using schedule::Extents;
+
+class TreeBoxes {
+ public:
+  TreeBoxes(const schedule::RegionForms& region_forms, const schedule::Tree& loop_tree, const SymbolValues& usual_values);
+
+  const schedule::RegionForms& forms;
+  const schedule::Tree& tree;
+  const SymbolValues& usual;
+
+  const schedule::Stage& stage(int s) const { return tree.stages[static_cast<size_t>(s)]; }
+  int stages() const { return static_cast<int>(tree.stages.size()); }
+  int loops(int s) const { return static_cast<int>(stage(s).loops.size()); }
+  // The extents of stage `s`'s box inside its first `l` loops.
+  const Extents& box(int s, int l) const { return boxes_[static_cast<size_t>(s)][static_cast<size_t>(l)]; }
+  const Extents& tile(int s) const { return boxes_[static_cast<size_t>(s)].back(); }
+  // Iterations of loop `l` counted in full tiles: extent / tile, not rounded up.
+  double trips(int s, int l) const { return trips_[static_cast<size_t>(s)][static_cast<size_t>(l)]; }
+  // How often the stage's nest is entered.
+  double executions(int s) const { return executions_[static_cast<size_t>(s)]; }
+  double body_executions(int s) const;
+  // The boxes of all that stage `s`'s subtree computes, for one iteration of its first `l` loops.
+  const std::map<NodeId, Extents>& needed(int s, int l) const;
+  // Per member of the subtree and dimension, the axes of stage `s` that it moves with.
+  const std::map<NodeId, std::vector<uint64_t>>& dependences(int s) const { return depends_[static_cast<size_t>(s)]; }
+  // Does the place of this read of `node` move with axis `axis` of stage `s`?
+  bool read_moves(int s, NodeId node, const graph::Read& read, int axis) const;
+  double extent(NodeId node, int axis) const;
+  double reduction_points(NodeId node) const;
+  double whole_elements(Value value) const;
+  // Elements of `read` that a box of its reader touches, per dimension.
+  Extents image(NodeId node, const graph::Read& read, const Extents& box) const;
+
+ private:
+  void place(int s);
+
+  std::vector<std::vector<Extents>> boxes_;
+  std::vector<std::vector<double>> trips_;
+  std::vector<double> executions_;
+  std::vector<std::map<NodeId, std::vector<uint64_t>>> depends_;
+  mutable std::map<std::pair<int, int>, std::map<NodeId, Extents>> needed_;
+};
+
+double volume(const Extents& extents);
+
+// How the address of what a stage reads changes from one lane to the next.
+enum class Access : uint8_t { uniform, contiguous, reversed, scattered };
+
+// Per inlined node of stage `s` and the stage's own node: the steps of its axes when the lane advances by one;
+// NaN where there is no fixed step.
+std::map<NodeId, std::vector<double>> lane_steps(const TreeBoxes& boxes, int s, int lanes);
+Access access_of(const TreeBoxes& boxes, int s, NodeId node, const graph::Read& read,
+                 const std::map<NodeId, std::vector<double>>& steps, int lanes);
+
+// The parts of the price, each adding to the estimate.
+void add_work(const TreeBoxes& boxes, const machine::Machine& machine, Estimate& estimate);
+void add_traffic(const TreeBoxes& boxes, const machine::Machine& machine, const CostOptions& options, Estimate& estimate);
+
+}  // namespace fusewise::cost

@@ -1,0 +1,241 @@
+// The cycles of a loop tree: what its stages compute, load and store, in vectors.
+#include <algorithm>
+#include <cmath>
+
+#include "cost/constants.h"
+#include "cost/tree_boxes.h"
+
+namespace fusewise::cost {
+
+using graph::Form;
+using graph::Read;
+using schedule::Placement;
+using schedule::Stage;
+
+namespace {
+
+class StageWork {
+ public:
+  StageWork(const TreeBoxes& boxes, int s, const machine::Machine& machine, Estimate& estimate)
+      : boxes_(boxes), s_(s), stage_(boxes.stage(s)), form_(boxes.forms.form(stage_.node)), machine_(machine),
+        estimate_(estimate) {
+    const DataType type = boxes.forms.graph->type({stage_.node, 0}).element;
+    const DataType computed = form_.accumulation ? form_.accumulation->accumulator : arithmetic_type_of(type);
+    full_lanes_ = std::max(1, machine.lanes(bits_of(computed) >= 32 ? computed : DataType::float32));
+    lanes_ = stage_.vector_axis < 0 ? 1 : full_lanes_;
+    points_ = boxes.executions(s) * volume(boxes.box(s, 0)) * boxes.reduction_points(stage_.node);
+    along_ = 1;
+    if (stage_.vector_axis >= 0) {
+      const auto axis = static_cast<size_t>(stage_.vector_axis);
+      along_ = axis < boxes.tile(s).size() ? static_cast<double>(boxes.tile(s)[axis]) : boxes.extent(stage_.node, stage_.vector_axis);
+    }
+    along_ = std::max(along_, 1.0);
+    vectors_along_ = std::ceil(along_ / lanes_);
+    waste_ = vectors_along_ * lanes_ / along_;
+    vectors_ = points_ * waste_ / lanes_;
+    steps_ = lane_steps(boxes, s, lanes_);
+    find_dependences();
+  }
+
+  void add(double& least_points, double& issued, double& useful, double& done_points) {
+    const bool contracts = form_.accumulation && form_.accumulation->multiply_add;
+    if (contracts) contraction();
+    else plain(stage_.node);
+    if (form_.accumulation && !form_.accumulation->sequential) chain_latency();
+    for (NodeId node : stage_.inlined) plain(node);
+    for (NodeId node : stage_.inlined) loads(node);
+    loads(stage_.node);
+    stores();
+    double innermost = boxes_.executions(s_);
+    for (int l = 0; l < boxes_.loops(s_); ++l) {
+      innermost *= std::ceil(boxes_.trips(s_, l));
+      estimate_.cycles.vector += innermost * loop_cycles;
+    }
+    issued += vectors_ * lanes_;
+    useful += points_;
+    // What is computed, views aside, against computing each element once.
+    const PointWork work = point_work(form_, machine_);
+    done_points += points_ * work.operations;
+    least_points += boxes_.whole_elements({stage_.node, 0}) * boxes_.reduction_points(stage_.node) * work.operations;
+    for (NodeId node : stage_.inlined) {
+      const PointWork inner = point_work(boxes_.forms.form(node), machine_);
+      done_points += repeats(node) * lanes_of(node) * inner.operations;
+      least_points += boxes_.whole_elements({node, 0}) * inner.operations;
+    }
+    estimate_.flops += points_ * work.flops;
+  }
+
+ private:
+  const TreeBoxes& boxes_;
+  const int s_;
+  const Stage& stage_;
+  const Form& form_;
+  const machine::Machine& machine_;
+  Estimate& estimate_;
+  int full_lanes_ = 1, lanes_ = 1;
+  double points_ = 0, along_ = 1, vectors_along_ = 1, waste_ = 1, vectors_ = 0;
+  std::map<NodeId, std::vector<double>> steps_;
+  std::map<NodeId, uint64_t> axes_of_;    // the stage's axes that a node's value moves with
+
+  void find_dependences() {
+    uint64_t all = 0;
+    for (size_t a = 0; a < form_.axes.size(); ++a) all |= uint64_t{1} << std::min<size_t>(a, 63);
+    axes_of_[stage_.node] = all;
+    std::map<NodeId, std::vector<uint64_t>> bits;
+    for (size_t a = 0; a < form_.axes.size(); ++a) bits[stage_.node].push_back(uint64_t{1} << std::min<size_t>(a, 63));
+    std::vector<NodeId> order = {stage_.node};
+    order.insert(order.end(), stage_.inlined.rbegin(), stage_.inlined.rend());
+    for (NodeId node : order) {
+      const std::vector<uint64_t> own = bits[node];
+      for (const Read& read : boxes_.forms.form(node).reads) {
+        const NodeId producer = boxes_.forms.operand(node, read).node;
+        if (!std::binary_search(stage_.inlined.begin(), stage_.inlined.end(), producer)) continue;
+        std::vector<uint64_t>& theirs = bits[producer];
+        theirs.resize(read.index.size(), 0);
+        for (size_t d = 0; d < read.index.size(); ++d) {
+          for (const graph::AxisTerm& t : read.index[d].linear.terms)
+            if (static_cast<size_t>(t.axis) < own.size()) theirs[d] |= own[static_cast<size_t>(t.axis)];
+          for (const graph::QuasiTerm& q : read.index[d].quasi)
+            for (const graph::AxisTerm& t : q.inner.terms)
+              if (static_cast<size_t>(t.axis) < own.size()) theirs[d] |= own[static_cast<size_t>(t.axis)];
+          if (read.index[d].gathered) theirs[d] |= axes_of_[node];
+          axes_of_[producer] |= theirs[d];
+        }
+      }
+    }
+  }
+
+  bool moves_with_lanes(NodeId node) const {
+    const auto it = axes_of_.find(node);
+    if (stage_.vector_axis < 0) return false;
+    return it != axes_of_.end() && (it->second >> std::min(stage_.vector_axis, 63) & 1);
+  }
+  double lanes_of(NodeId node) const { return moves_with_lanes(node) ? lanes_ / waste_ : 1; }
+
+  // How often the instructions of a node are issued: what the innermost axes do not change is kept in a register,
+  // and in an unrolled register tile what some of its axes do not change.
+  double repeats(NodeId node) const {
+    const auto it = axes_of_.find(node);
+    const uint64_t axes = it == axes_of_.end() ? 0 : it->second;
+    double n = points_;
+    const bool unrolled = form_.accumulation && form_.accumulation->sequential;
+    if (unrolled)
+      for (size_t a = 0; a < boxes_.tile(s_).size(); ++a)
+        if (static_cast<int>(a) != stage_.vector_axis && !(axes >> std::min<size_t>(a, 63) & 1))
+          n /= static_cast<double>(std::min<int64_t>(boxes_.tile(s_)[a], 16));
+    if (stage_.vector_axis < 0) return n;
+    return moves_with_lanes(node) ? n * waste_ / lanes_ : n / along_;
+  }
+
+  void plain(NodeId node) {
+    const PointWork work = point_work(boxes_.forms.form(node), machine_);
+    double n = node == stage_.node ? vectors_ : repeats(node);
+    estimate_.cycles.vector += n * work.cycles.vector;
+    estimate_.cycles.function += n * work.cycles.function;
+    estimate_.cycles.convert += n * work.cycles.convert;
+    estimate_.cycles.multiply_add += n * work.cycles.multiply_add;
+    if (node != stage_.node) estimate_.flops += n * lanes_of(node) * work.flops;
+  }
+
+  // A register tile of rows x vectors per step along the reduction, as the tile chooser reckons.
+  void contraction() {
+    double rows = 1;
+    for (size_t a = 0; a < boxes_.tile(s_).size(); ++a)
+      if (static_cast<int>(a) != stage_.vector_axis) rows *= static_cast<double>(boxes_.tile(s_)[a]);
+    const double vectors = stage_.vector_axis < 0 ? 1 : vectors_along_;
+    const double tiles = points_ / std::max(rows * (stage_.vector_axis < 0 ? 1 : along_), 1.0);
+    bool every_read_moves = stage_.vector_axis >= 0;
+    for (const Read& read : form_.reads) every_read_moves = every_read_moves && uses(read, stage_.vector_axis);
+    const double live = std::min(rows, 64.0);
+    const double work = rows * vectors;
+    const double loads = every_read_moves ? work + vectors : rows + vectors;
+    const double latency = add_latency * machine_.fma_units;
+    const double busy = std::max({work, 0.8 * loads, latency}) + 0.12 * loads;
+    estimate_.cycles.multiply_add += tiles * busy / machine_.fma_units *
+                                     std::max(1.0, bits_of(form_.accumulation->accumulator) / 32.0 * lanes_ / full_lanes_);
+    if (!every_read_moves && live * vectors + vectors > machine_.vector_registers + 0.5) estimate_.spills = true;
+  }
+
+  static bool uses(const Read& read, int axis) {
+    return std::any_of(read.index.begin(), read.index.end(), [&](const graph::IndexExpr& e) {
+      const auto in = [&](const graph::LinearIndex& l) {
+        return std::any_of(l.terms.begin(), l.terms.end(), [&](const graph::AxisTerm& t) { return t.axis == axis; });
+      };
+      return in(e.linear) || std::any_of(e.quasi.begin(), e.quasi.end(), [&](const graph::QuasiTerm& q) { return in(q.inner); });
+    });
+  }
+
+  // Additions to one accumulator wait for each other.
+  void chain_latency() {
+    const bool along_reduction = stage_.vector_axis >= form_.parallel_axes();
+    const double chains = along_reduction ? std::max(1.0, static_cast<double>(boxes_.tree.order.lanes) / lanes_) : vectors_along_;
+    const double issue = point_work(form_, machine_).cycles.vector;
+    const double wait = add_latency / std::min(chains, add_latency / std::max(issue, 0.1));
+    estimate_.cycles.vector += std::max(0.0, wait - issue) * vectors_;
+  }
+
+  void loads(NodeId node) {
+    const Form& form = boxes_.forms.form(node);
+    const bool in_tile = node == stage_.node && form.accumulation && form.accumulation->multiply_add;
+    for (const Read& read : form.reads) {
+      const Value operand = boxes_.forms.operand(node, read);
+      const bool member = boxes_.forms.is_member(operand.node);
+      const int producer = member ? boxes_.tree.stage_index(boxes_.forms, operand.node) : -1;
+      if (member && producer < 0) continue;
+      if (member && boxes_.stage(producer).placement == Placement::registers) continue;
+      if (!member && schedule::literal_of(*boxes_.forms.graph, operand)) continue;
+      load(node, read, in_tile);
+    }
+  }
+
+  void load(NodeId node, const Read& read, bool in_tile) {
+    const Access access = access_of(boxes_, s_, node, read, steps_, lanes_);
+    double n = node == stage_.node ? vectors_ : repeats(node);
+    if (in_tile) {
+      // Shared by the axes of the register tile that the read does not move with.
+      n = access == Access::uniform ? points_ / along_ : vectors_;
+      for (size_t a = 0; a < boxes_.tile(s_).size(); ++a)
+        if (static_cast<int>(a) != stage_.vector_axis && !uses(read, static_cast<int>(a)))
+          n /= static_cast<double>(boxes_.tile(s_)[a]);
+    } else if (access == Access::uniform && node == stage_.node) {
+      n = points_ / along_;
+    }
+    double cycles = 0;
+    if (access == Access::scattered) cycles = lanes_ * lane_load_cycles;
+    else if (!in_tile) cycles = load_cycles;
+    estimate_.cycles.memory_access += n * cycles;
+    if (access == Access::reversed) estimate_.cycles.shuffle += n * shuffle_cycles;
+    int divisions = 0;
+    for (const graph::IndexExpr& e : read.index)
+      for (const graph::QuasiTerm& q : e.quasi) divisions += (q.divisor.is(1) ? 0 : 1) + (q.modulus.is(0) ? 0 : 1);
+    estimate_.cycles.shuffle += n * divisions * index_division_cycles * (access == Access::scattered ? lanes_ : 1);
+  }
+
+  void stores() {
+    if (stage_.placement == Placement::registers) return;
+    const double elements = boxes_.executions(s_) * volume(boxes_.box(s_, 0));
+    int contiguous = stage_.storage.empty() ? -1 : stage_.storage.back();
+    const Shape& shape = boxes_.forms.graph->type({stage_.node, 0}).shape;
+    if (stage_.placement == Placement::memory) {
+      const auto layout = boxes_.tree.layouts.find({stage_.node, 0});
+      contiguous = static_cast<int>(shape.size()) - 1;
+      if (layout != boxes_.tree.layouts.end()) contiguous = layout->second.innermost();
+      else
+        while (contiguous > 0 && shape[static_cast<size_t>(contiguous)].is(1)) --contiguous;
+    }
+    const bool vector = stage_.vector_axis >= 0 && stage_.vector_axis < form_.parallel_axes();
+    const bool whole = vector && contiguous == stage_.vector_axis;
+    estimate_.cycles.memory_access += elements * (whole ? store_cycles * waste_ / lanes_ : store_cycles);
+  }
+};
+
+}  // namespace
+
+void add_work(const TreeBoxes& boxes, const machine::Machine& machine, Estimate& estimate) {
+  double least = 0, issued = 0, useful = 0, done = 0;
+  for (int s = 0; s < boxes.stages(); ++s) StageWork(boxes, s, machine, estimate).add(least, issued, useful, done);
+  if (useful > 0) estimate.tail_waste = issued / useful;
+  if (least > 0) estimate.recompute = std::max(1.0, done / least);
+}
+
+}  // namespace fusewise::cost

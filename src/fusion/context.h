@@ -1,0 +1,46 @@
+// What all parts of the planner know of the graph: figures per node, which nodes are free inside their readers, and
+// who reads whom once those are out of the way.
+#pragma once
+
+#include <vector>
+
+#include "cost/facts.h"
+#include "fusion/planner.h"
+
+namespace fusewise::fusion {
+
+using graph::NodeId;
+using graph::Value;
+
+struct PlanContext {
+  const graph::Graph* graph = nullptr;
+  const PlanOptions* options = nullptr;
+  cost::GraphFacts facts;
+  cost::CostOptions cost;
+  std::vector<bool> needed;                      // something leads from it to an output
+  std::vector<bool> is_output;
+  // Views that are computed inside whoever reads them and are no kernel of their own.
+  std::vector<bool> free;
+  // For nodes that are neither free nor sources: the nodes and sources that they read, and the nodes that read them,
+  // through free views; each once.
+  std::vector<std::vector<NodeId>> inputs, readers;
+
+  bool is_work(NodeId node) const { return needed[node] && facts.at(node).has_form && !free[node]; }
+  bool is_source(NodeId node) const { return !facts.at(node).has_form; }
+  // Has to run once only, when the program is loaded.
+  bool is_once(NodeId node) const { return facts.at(node).constant_only; }
+};
+
+// `stored`: views that must not be free.
+PlanContext make_context(const graph::Graph& graph, const PlanOptions& options, const std::set<NodeId>& stored);
+
+// The region that computes `nodes` (sorted, all of them work): the free views that they read come with it.
+graph::Region region_of(const PlanContext& context, const std::vector<NodeId>& nodes);
+
+// Free views that the node reads, directly or through others.
+std::vector<NodeId> free_views_of(const PlanContext& context, NodeId node);
+
+// A node in words: "MatMul 'encoder/layer.0/query' (dot)".
+std::string describe(const graph::Graph& graph, NodeId node);
+
+}  // namespace fusewise::fusion

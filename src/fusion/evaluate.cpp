@@ -1,0 +1,117 @@
+#include "fusion/evaluate.h"
+
+#include <algorithm>
+
+#include "cost/signature.h"
+#include "cost/tree_price.h"
+#include "fusion/tiles/choose_schedule.h"
+#include "schedule/region_forms.h"
+#include "schedule/tree.h"
+
+namespace fusewise::fusion {
+
+using graph::Region;
+using schedule::Schedule;
+
+namespace {
+
+uint64_t position_of(const Region& region, NodeId node) {
+  return static_cast<uint64_t>(std::lower_bound(region.nodes.begin(), region.nodes.end(), node) - region.nodes.begin());
+}
+
+void add_layout(cost::Mixer& mixer, const schedule::Layouts& layouts, Value value) {
+  const auto it = layouts.find(value);
+  if (it == layouts.end() || it->second.is_row_major()) return mixer.add(0);
+  mixer.add(it->second.order.size());
+  for (int d : it->second.order) mixer.add(static_cast<uint64_t>(d));
+  for (const auto& b : it->second.blocks) {
+    mixer.add(static_cast<uint64_t>(b.dim));
+    mixer.add(static_cast<uint64_t>(b.block));
+  }
+}
+
+void add_operand(cost::Mixer& mixer, const PlanContext& context, const Region& region, Value v,
+                 std::vector<Value>& border) {
+  if (graph::contains(region, v.node)) return mixer.add(position_of(region, v.node) << 2 | 1);
+  auto it = std::find(border.begin(), border.end(), v);
+  const bool fresh = it == border.end();
+  if (fresh) it = border.insert(border.end(), v);
+  mixer.add(static_cast<uint64_t>(it - border.begin()) << 2 | 2);
+  if (!fresh) return;
+  add_layout(mixer, context.options->layouts, v);
+  const bool constant = context.facts.at(v.node).constant_only;
+  mixer.add((constant ? 1 : 0) + (schedule::literal_of(*context.graph, v) ? 2 : 0));
+}
+
+}  // namespace
+
+Hash128 structure_of(const PlanContext& context, const Region& region, int64_t grid_tile) {
+  cost::Mixer low, high;
+  high.add(static_cast<uint64_t>(grid_tile) + 1);
+  std::vector<Value> border;
+  for (NodeId node : region.nodes) {
+    low.add(context.facts.at(node).signature);
+    high.add(context.facts.at(node).signature);
+    for (Value v : context.graph->node(node).operands) add_operand(low, context, region, v, border);
+  }
+  for (Value v : region.outputs) {
+    low.add(position_of(region, v.node));
+    add_layout(low, context.options->layouts, v);
+  }
+  high.add(low.hash());
+  return {high.hash(), low.hash()};
+}
+
+Schedule with_nodes(const Schedule& schedule, const Region& region) {
+  Schedule result = schedule;
+  for (auto& stage : result.stages) stage.node = region.nodes[stage.node];
+  return result;
+}
+
+Schedule with_positions(const Schedule& schedule, const Region& region) {
+  Schedule result = schedule;
+  for (auto& stage : result.stages) stage.node = static_cast<NodeId>(position_of(region, stage.node));
+  return result;
+}
+
+namespace {
+
+Evaluated price(const PlanContext& context, const Region& region, const schedule::RegionForms& forms, Schedule schedule) {
+  Evaluated result;
+  schedule::TreeResult tree = schedule::build_tree(forms, schedule, context.options->layouts);
+  result.verdict = tree.verdict;
+  if (!tree.verdict) return result;
+  if (tree.tree.phases > 1)
+    result.verdict = Verdict::forbid("phases", "part of it has to be complete before the rest can begin, which takes a "
+                                               "second phase with a barrier");
+  result.estimate = cost::price_tree(forms, tree.tree, context.options->machine, context.cost);
+  result.schedule = with_positions(schedule, region);
+  return result;
+}
+
+}  // namespace
+
+Evaluated evaluate_schedule(const PlanContext& context, const Region& region, const Schedule& schedule) {
+  return price(context, region, schedule::region_forms(*context.graph, region), schedule);
+}
+
+const Evaluated* Evaluator::known(const Region& region, int64_t grid_tile) const {
+  const auto it = memo_.find(structure_of(context_, region, grid_tile));
+  return it == memo_.end() ? nullptr : &it->second;
+}
+
+const Evaluated& Evaluator::evaluate(const Region& region, int64_t grid_tile) {
+  const auto [it, fresh] = memo_.try_emplace(structure_of(context_, region, grid_tile));
+  if (!fresh) return it->second;
+  const schedule::RegionForms forms = schedule::region_forms(*context_.graph, region);
+  TileOptions tiles;
+  tiles.threads = context_.options->threads;
+  tiles.order = context_.options->order;
+  tiles.usual = context_.options->usual;
+  tiles.grid_tile = grid_tile;
+  it->second = price(context_, region, forms,
+                     choose_schedule(forms, context_.options->layouts, context_.options->machine, tiles));
+  return it->second;
+}
+
+}  // namespace fusewise::fusion

@@ -1,0 +1,207 @@
+#include "fusion/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <queue>
+
+#include "base/error.h"
+#include "fusion/cuts.h"
+#include "fusion/search/search.h"
+
+namespace fusewise::fusion {
+
+namespace {
+
+class Planner {
+ public:
+  Planner(const PlanContext& context, std::set<NodeId>& stored)
+      : context_(context), stored_(stored), partition_(context), evaluator_(context),
+        legality_{context, partition_, evaluator_}, fixed_(context.graph->size(), false) {}
+
+  // Nothing when a view had to be stored after all (it is in `stored` now): start over.
+  std::optional<FusionPlan> plan() {
+    plan_.mode = context_.options->mode;
+    plan_.layouts = context_.options->layouts;
+    apply_groups();
+    search();
+    for (int cluster : partition_.order()) finish(cluster);
+    if (restart_) return std::nullopt;
+    sort_regions();
+    plan_.candidates += evaluator_.evaluations();
+    plan_.lower_bound_microseconds =
+        cost::lower_bound_microseconds(context_.facts, context_.options->machine, context_.options->threads);
+    add_cuts(context_, partition_, evaluator_, plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  const PlanContext& context_;
+  std::set<NodeId>& stored_;
+  Partition partition_;
+  Evaluator evaluator_;
+  LegalityContext legality_;
+  std::vector<bool> fixed_;
+  FusionPlan plan_;
+  bool restart_ = false;
+  std::map<NodeId, const GroupConstraint*> group_of_;
+
+  void apply_groups() {
+    for (const GroupConstraint& group : context_.options->constraints.groups) {
+      std::vector<NodeId> nodes;
+      for (NodeId node : group.nodes)
+        if (context_.is_work(node)) nodes.push_back(node);
+      if (nodes.empty()) continue;
+      Candidate whole;
+      whole.nodes = nodes;
+      whole.region = region_of(context_, nodes);
+      Verdict verdict = is_legal(whole, legality_, !group.schedule && group.grid_tile == 0);
+      if (verdict && group.schedule) verdict = evaluate_schedule(context_, whole.region, *group.schedule).verdict;
+      if (verdict && !group.schedule && group.grid_tile > 0) verdict = evaluator_.evaluate(whole.region, group.grid_tile).verdict;
+      if (verdict) verdict = merge_all(nodes);
+      if (!verdict)
+        throw UserError(fmt::format("group '{}' cannot be one kernel: {} [{}]", group.name, verdict.detail, verdict.code),
+                        {.node = describe(*context_.graph, nodes.front())});
+      for (NodeId node : nodes) {
+        fixed_[node] = group.pin;
+        group_of_[node] = &group;
+      }
+    }
+  }
+
+  Verdict merge_all(const std::vector<NodeId>& nodes) {
+    // Several rounds: a pair that closes a cycle through a third member can merge once that one is inside.
+    for (size_t round = 0; round < nodes.size(); ++round) {
+      int first = partition_.cluster_of(nodes[0]);
+      bool all = true, progress = false;
+      for (NodeId node : nodes) {
+        const int own = partition_.cluster_of(node);
+        if (own == first) continue;
+        if (fixed_[node]) return Verdict::forbid("pinned", "one of its nodes belongs to another group already", {node});
+        if (partition_.would_cycle(first, own)) {
+          all = false;
+          continue;
+        }
+        first = partition_.merge(first, own);
+        progress = true;
+      }
+      if (all) return Verdict::allow();
+      if (!progress) break;
+    }
+    return Verdict::forbid("cycle", "a node outside the group lies between its members", nodes);
+  }
+
+  void search() {
+    switch (context_.options->mode) {
+      case FusionMode::off:
+        plan_.search = "off";
+        break;
+      case FusionMode::operators:
+        plan_.search = "operators";
+        plan_.operators_split = group_operators(partition_, legality_, fixed_);
+        break;
+      case FusionMode::on: {
+        const SearchResult result = search_greedy(partition_, legality_, fixed_);
+        plan_.search_complete = result.complete;
+        plan_.candidates = result.candidates;
+        break;
+      }
+    }
+  }
+
+  // A cluster that turns out to have no kernel is taken apart into what it was merged from, which keeps the quotient
+  // acyclic.
+  void finish(int cluster) {
+    std::vector<int> work = {cluster};
+    while (!work.empty()) {
+      const int c = work.back();
+      work.pop_back();
+      const std::vector<NodeId>& nodes = partition_.nodes(c);
+      const auto group = group_of_.find(nodes.front());
+      const GroupConstraint* constraint = group == group_of_.end() ? nullptr : group->second;
+      const graph::Region region = region_of(context_, nodes);
+      Evaluated evaluated;
+      if (constraint && constraint->schedule && region.nodes.size() >= constraint->nodes.size() && constraint->pin)
+        evaluated = evaluate_schedule(context_, region, *constraint->schedule);
+      else
+        evaluated = evaluator_.evaluate(region, constraint ? constraint->grid_tile : 0);
+      const auto [first, second] = partition_.parts(c);
+      if (evaluated.verdict) {
+        add_region(region, evaluated, constraint);
+      } else if (first >= 0 && !(constraint && constraint->pin)) {
+        work.push_back(second);
+        work.push_back(first);
+      } else {
+        store_views(nodes, evaluated.verdict);
+      }
+    }
+  }
+
+  void add_region(const graph::Region& region, const Evaluated& evaluated, const GroupConstraint* constraint) {
+    PlannedRegion planned;
+    planned.region = region;
+    planned.schedule = with_nodes(evaluated.schedule, region);
+    planned.predicted_microseconds = evaluated.estimate.microseconds;
+    planned.once = context_.is_once(region.outputs.front().node);
+    planned.pinned = constraint && constraint->pin;
+    if (constraint) planned.measured_microseconds = constraint->measured_microseconds;
+    if (!planned.once) plan_.predicted_microseconds += planned.predicted_microseconds;
+    plan_.regions.push_back(std::move(planned));
+  }
+
+  // A primitive that cannot be computed through the views it reads gets them stored.
+  void store_views(const std::vector<NodeId>& nodes, const Verdict& verdict) {
+    bool found = false;
+    for (NodeId node : nodes)
+      for (NodeId view : free_views_of(context_, node)) found = stored_.insert(view).second || found;
+    if (!found)
+      throw UnsupportedError(fmt::format("not supported yet: no kernel for {}: {} [{}]", describe(*context_.graph, nodes.front()),
+                                         verdict.detail, verdict.code));
+    restart_ = true;
+  }
+
+  // Producers first; among those that are ready, the one whose first output comes first in the graph.
+  void sort_regions() {
+    const size_t count = plan_.regions.size();
+    std::vector<int> writer(context_.graph->size(), -1);
+    for (size_t r = 0; r < count; ++r)
+      for (Value v : plan_.regions[r].region.outputs) writer[v.node] = static_cast<int>(r);
+    std::vector<std::vector<size_t>> next(count);
+    std::vector<int> waits(count, 0);
+    for (size_t r = 0; r < count; ++r) {
+      std::set<int> from;
+      for (Value v : graph::region_inputs(*context_.graph, plan_.regions[r].region))
+        if (writer[v.node] >= 0) from.insert(writer[v.node]);
+      waits[r] = static_cast<int>(from.size());
+      for (int f : from) next[static_cast<size_t>(f)].push_back(r);
+    }
+    using Ready = std::pair<NodeId, size_t>;
+    std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+    const auto offer = [&](size_t r) { ready.push({plan_.regions[r].region.outputs.front().node, r}); };
+    for (size_t r = 0; r < count; ++r)
+      if (waits[r] == 0) offer(r);
+    std::vector<PlannedRegion> sorted;
+    while (!ready.empty()) {
+      const size_t r = ready.top().second;
+      ready.pop();
+      sorted.push_back(std::move(plan_.regions[r]));
+      for (size_t n : next[r])
+        if (--waits[n] == 0) offer(n);
+    }
+    check(sorted.size() == count, "the quotient of a plan has a cycle");
+    plan_.regions = std::move(sorted);
+  }
+};
+
+}  // namespace
+
+FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
+  std::set<NodeId> stored;
+  for (size_t round = 0; round <= graph.size(); ++round) {
+    const PlanContext context = make_context(graph, options, stored);
+    if (auto plan = Planner(context, stored).plan()) return std::move(*plan);
+  }
+  throw InternalError("the planner does not come to an end");
+}
+
+}  // namespace fusewise::fusion

@@ -1,0 +1,48 @@
+// The planner's entry: from a graph to a fusion plan.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cost/closed_form.h"
+#include "fusion/plan.h"
+#include "machine/machine.h"
+
+namespace fusewise::fusion {
+
+// Nodes that belong into one region whatever the price says.
+struct GroupConstraint {
+  std::string name;                               // for messages
+  std::vector<graph::NodeId> nodes;               // sorted; views between them may be missing
+  bool pin = true;                                // nothing else joins it
+  std::optional<schedule::Schedule> schedule;     // used as it is; chosen anew where there is none
+  int64_t grid_tile = 0;                          // rows of a tile; 0: chosen
+  double measured_microseconds = 0;
+};
+
+struct PlanConstraints {
+  std::vector<GroupConstraint> groups;
+  std::set<std::pair<graph::NodeId, graph::NodeId>> forbidden;  // edges that stay cut
+  std::set<graph::NodeId> barriers;               // nodes whose result is stored and fused with no reader
+  std::optional<int64_t> most_merges;             // stop after so many fusions (to bisect)
+};
+
+struct PlanOptions {
+  FusionMode mode = FusionMode::on;
+  machine::Machine machine;
+  int threads = 1;
+  ReductionOrder order;
+  schedule::Layouts layouts;                      // decided before: the layout of each value that is stored
+  SymbolValues usual;                             // values of symbols to reckon with
+  PlanConstraints constraints;
+  int64_t budget = 4000;                          // regions whose tiles may be searched, structurally equal ones once
+};
+
+// UserError when a group of the constraints cannot be one region (with the verdict's reason), UnsupportedError for a
+// node that no kernel can compute. The result does not depend on names nor on the order of independent nodes.
+FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options);
+
+}  // namespace fusewise::fusion
