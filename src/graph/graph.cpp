@@ -1,5 +1,6 @@
 #include "graph/graph.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -29,6 +30,14 @@ const Row& row_of(Op op) {
 }
 
 }  // namespace
+
+void Graph::add_sources(NodeId id, std::span<const uint32_t> sources) {
+  std::vector<uint32_t>& known = nodes_[id].sources;
+  for (uint32_t source : sources) {
+    if (known.size() >= most_sources) return;
+    if (std::ranges::find(known, source) == known.end()) known.push_back(source);
+  }
+}
 
 std::string_view name_of(Op op) { return row_of(op).name; }
 Kind kind_of(Op op) { return row_of(op).kind; }

@@ -101,6 +101,10 @@ class Graph {
     nodes_.push_back(std::move(node));
     return static_cast<NodeId>(nodes_.size() - 1);
   }
+  // For rewrites: a node that takes the place of another one also comes from what that one came from. Keeps the
+  // first `most_sources`, so that long chains of rewrites stay linear.
+  static constexpr size_t most_sources = 64;
+  void add_sources(NodeId id, std::span<const uint32_t> sources);
 
  private:
   std::vector<Node> nodes_;

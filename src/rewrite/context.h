@@ -1,0 +1,18 @@
+// What every rewrite is told. A rewrite is one free function Graph name(const Graph&, const RewriteContext&).
+#pragma once
+
+#include <cstdint>
+
+#include "base/thread_pool.h"
+
+namespace fusewise::rewrite {
+
+struct RewriteContext {
+  // A constant that is computed at compile time may be this much larger than what it is computed from.
+  int64_t most_growth_bytes = 64 << 10;
+  // Arithmetic operations that a single node may cost to fold.
+  int64_t most_fold_operations = 200'000'000;
+  ThreadPool* pool = nullptr;  // only splits the work
+};
+
+}  // namespace fusewise::rewrite

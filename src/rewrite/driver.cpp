@@ -1,0 +1,110 @@
+#include "rewrite/driver.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "graph/verifier.h"
+
+namespace fusewise::rewrite {
+
+using graph::Graph;
+using graph::NodeId;
+
+const std::vector<Stage>& stages() {
+  // Each may give the others new work: folding leaves constants that algebra looks for, what is equal shows only
+  // in canonical form, and views that sank meet others. The rounds end when a whole round changes nothing; real
+  // models need two or three.
+  static const std::vector<std::string_view> clean_up{"fold_constants",     "simplify_algebra",
+                                                      "canonicalize_views", "sink_views",
+                                                      "cancel_transposes",  "merge_equal_nodes"};
+  constexpr int most_rounds = 8;
+  static const std::vector<Stage> order{
+      {"uses by dead nodes would keep others from applying", {"remove_dead_nodes"}},
+      {"to the canonical form", clean_up, most_rounds},
+      {"on the canonical form, where constants and chains show; divisions first, so that scales are products",
+       {"pow_to_multiply", "divide_to_multiply", "fold_scale_into_weights"}},
+      {"what these leave, to the canonical form again", clean_up, most_rounds},
+  };
+  return order;
+}
+
+namespace {
+
+bool same_node(const graph::Node& a, const graph::Node& b) {
+  return a.op == b.op && a.operands == b.operands && a.results == b.results && a.sources == b.sources &&
+         a.attributes == b.attributes;
+}
+
+class Driver {
+ public:
+  Driver(Graph graph, const DriverOptions& options) : graph_(std::move(graph)), options_(options) {}
+
+  Graph run() {
+    for (const Stage& stage : stages())
+      for (int round = 0; round < stage.most_rounds && run_round(stage); ++round) continue;
+    return std::move(graph_);
+  }
+
+ private:
+  bool run_round(const Stage& stage) {
+    bool changed = false;
+    for (std::string_view name : stage.rewrites) {
+      const Rewrite* rewrite = find_rewrite(name);
+      check(rewrite != nullptr, "a stage names a rewrite that is not in the list");
+      if (may_run(*rewrite) && apply(*rewrite)) changed = true;
+    }
+    return changed;
+  }
+
+  bool may_run(const Rewrite& rewrite) const {
+    if (rewrite.exactness == Exactness::changes_rounding && options_.allowed == Exactness::exact) return false;
+    return std::ranges::find(options_.skip, rewrite.name) == options_.skip.end();
+  }
+
+  bool apply(const Rewrite& rewrite) {
+    const auto begin = std::chrono::steady_clock::now();
+    Step step{rewrite, graph_.size(), graph_.size(), false, 0};
+    try {
+      Graph result = rewrite.apply(graph_, options_.context);
+      step.changed = !same_graph(graph_, result);
+      if (step.changed) {
+        graph::verify(result);
+        graph_ = std::move(result);
+      }
+    } catch (const InternalError& error) {
+      throw InternalError(fmt::format("rewrite {}: {}", rewrite.name, error.what()));
+    }
+    step.nodes_after = graph_.size();
+    step.milliseconds =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    if (options_.observe) options_.observe(step, graph_);
+    return step.changed;
+  }
+
+  Graph graph_;
+  const DriverOptions& options_;
+};
+
+}  // namespace
+
+bool same_graph(const Graph& a, const Graph& b) {
+  if (a.size() != b.size() || a.constants.size() != b.constants.size()) return false;
+  for (NodeId id = 0; id < a.size(); ++id)
+    if (!same_node(a.node(id), b.node(id))) return false;
+  const auto same_data = [](const graph::ConstantData& x, const graph::ConstantData& y) {
+    return x.bytes.data() == y.bytes.data() && x.type == y.type;
+  };
+  const auto same_input = [](const graph::GraphInput& x, const graph::GraphInput& y) { return x.node == y.node; };
+  const auto same_output = [](const graph::GraphOutput& x, const graph::GraphOutput& y) {
+    return x.value == y.value;
+  };
+  return std::ranges::equal(a.constants, b.constants, same_data) &&
+         std::ranges::equal(a.inputs, b.inputs, same_input) && std::ranges::equal(a.outputs, b.outputs, same_output);
+}
+
+Graph run_rewrites(Graph graph, const DriverOptions& options) { return Driver(std::move(graph), options).run(); }
+
+}  // namespace fusewise::rewrite

@@ -1,0 +1,19 @@
+// Folds what scales and shifts the result of a convolution or a dot product with constant weights into the weights
+// and one bias: batch normalisation after import, for instance.
+//
+//   ((conv(x, W) - m) * s) + b = conv(x, W * s) + (b - m * s)
+//
+// with m, s, b constants along the output channel (a bias that the convolution has already is one more such step).
+// Applies where every value between has no other use, and where no weight becomes infinite, NaN or 0 by it. Changes
+// rounding: weights and bias are computed in double precision and rounded once. Runs after fold_constants, which
+// makes the constants, and divide_to_multiply.
+#pragma once
+
+#include "graph/graph.h"
+#include "rewrite/context.h"
+
+namespace fusewise::rewrite {
+
+graph::Graph fold_scale_into_weights(const graph::Graph& graph, const RewriteContext& context);
+
+}  // namespace fusewise::rewrite

@@ -1,0 +1,46 @@
+#include "rewrite/list.h"
+
+#include <algorithm>
+
+#include "rewrite/cancel_transposes.h"
+#include "rewrite/canonicalize_views.h"
+#include "rewrite/divide_to_multiply.h"
+#include "rewrite/fold_constants.h"
+#include "rewrite/fold_scale_into_weights.h"
+#include "rewrite/merge_equal_nodes.h"
+#include "rewrite/pow_to_multiply.h"
+#include "rewrite/remove_dead_nodes.h"
+#include "rewrite/simplify_algebra.h"
+#include "rewrite/sink_views.h"
+
+namespace fusewise::rewrite {
+
+namespace {
+
+constexpr Exactness exact = Exactness::exact, changes_rounding = Exactness::changes_rounding;
+
+constexpr Rewrite rows[] = {
+    {"cancel_transposes", exact, cancel_transposes, "transposes around elementwise operations move every byte twice"},
+    {"canonicalize_views", exact, canonicalize_views, "views that do the same have one form, and then are one node"},
+    {"divide_to_multiply", changes_rounding, divide_to_multiply, "a multiplication is several times faster"},
+    {"fold_constants", exact, fold_constants, "what depends on constants alone is computed once, at compile time"},
+    {"fold_scale_into_weights", changes_rounding, fold_scale_into_weights,
+     "batch normalisation costs nothing inside the weights"},
+    {"merge_equal_nodes", exact, merge_equal_nodes, "the same is computed once"},
+    {"pow_to_multiply", changes_rounding, pow_to_multiply, "pow costs twenty multiplications"},
+    {"remove_dead_nodes", exact, remove_dead_nodes, "what nobody reads is not computed, and counts as no use"},
+    {"simplify_algebra", exact, simplify_algebra, "operations that change nothing, or less than they seem to"},
+    {"sink_views", exact, sink_views, "fewer elements are computed, and reshapes meet and cancel"},
+};
+static_assert(std::ranges::is_sorted(rows, {}, &Rewrite::name));
+
+}  // namespace
+
+std::span<const Rewrite> rewrites() { return rows; }
+
+const Rewrite* find_rewrite(std::string_view name) {
+  const auto found = std::ranges::find(rows, name, &Rewrite::name);
+  return found == std::end(rows) ? nullptr : found;
+}
+
+}  // namespace fusewise::rewrite
