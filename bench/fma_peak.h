@@ -44,8 +44,10 @@ inline double fma_peak(int vector_bits) {
   constexpr int64_t rounds = 20000;
   constexpr double chains = 12;
   const double start = seconds();
-  if (vector_bits == 512) chains_512(rounds);
-  else chains_256(rounds);
+  if (vector_bits == 512)
+    chains_512(rounds);
+  else
+    chains_256(rounds);
   const double flops = static_cast<double>(rounds) * chains * 2 * vector_bits / 32;
   return flops / (seconds() - start) * 1e-9;
 }

@@ -48,20 +48,24 @@ Kernel matmul(const Tile& tile) {
   const BufferId B = b.buffer({.name = "B"});
   const BufferId bias = b.buffer({.name = "bias"});
   const BufferId C = b.buffer({.name = "C", .written = true});
-  const ExprId M = b.parameter(0), K = b.parameter(1), N = b.parameter(2), lda = b.parameter(3), ldc = b.parameter(4);
+  const ExprId M = b.parameter(0), K = b.parameter(1), N = b.parameter(2), lda = b.parameter(3),
+               ldc = b.parameter(4);
   const ExprId zero = b.integer(0);
   const int MR = tile.rows, NR = tile.columns;
   const Type single = {DataType::float32, 1};
-  const VariableId block = b.variable("block", {}), panel = b.variable("panel", {}), start = b.variable("start", {}), m0 = b.variable("m0", {}), k = b.variable("k", {});
+  const VariableId block = b.variable("block", {}), panel = b.variable("panel", {}),
+                   start = b.variable("start", {}), m0 = b.variable("m0", {}), k = b.variable("k", {});
   const BufferId acc = b.buffer({.name = "acc", .scope = Scope::registers, .size = b.integer(MR * NR)});
   const auto tile_loop = [&](const char* name, auto&& body) {
     const VariableId u = b.variable("u", {}), v = b.variable(name, {});
     const ExprId row = b.read(u), column = b.read(v);
     const StmtId inner = body(row, column, b.add(b.mul(row, b.integer(NR)), column));
-    return b.loop(LoopKind::unrolled, u, zero, b.integer(MR), 1, b.loop(LoopKind::vector, v, zero, b.integer(NR), 1, inner));
+    return b.loop(LoopKind::unrolled, u, zero, b.integer(MR), 1,
+                  b.loop(LoopKind::vector, v, zero, b.integer(NR), 1, inner));
   };
   const ExprId panel_start = b.mul(b.mul(b.read(panel), b.integer(NR)), K);
-  const StmtId clear = tile_loop("v", [&](ExprId, ExprId, ExprId at) { return b.store(acc, at, b.floating(single, 0)); });
+  const StmtId clear =
+      tile_loop("v", [&](ExprId, ExprId, ExprId at) { return b.store(acc, at, b.floating(single, 0)); });
   const StmtId update = tile_loop("v", [&](ExprId u, ExprId v, ExprId at) {
     const ExprId a = b.load(A, b.add(b.mul(b.add(b.read(m0), u), lda), b.read(k)));
     const ExprId w = b.load(B, b.add(b.add(panel_start, b.mul(b.read(k), b.integer(NR))), v));
@@ -85,7 +89,8 @@ Kernel matmul(const Tile& tile) {
   const ExprId MC = b.integer(rows_per_block(tile));
   const ExprId panels = b.floor_div(N, b.integer(NR));
   const ExprId first = b.read(start);
-  const StmtId rows = b.loop(LoopKind::serial, m0, first, b.min(b.add(first, MC), M), MR, b.block({b.allocate(acc), clear, reduce, finish}));
+  const StmtId rows = b.loop(LoopKind::serial, m0, first, b.min(b.add(first, MC), M), MR,
+                             b.block({b.allocate(acc), clear, reduce, finish}));
   const StmtId body = b.block({b.let(panel, b.floor_mod(b.read(block), panels)),
                                b.let(start, b.mul(b.floor_div(b.read(block), panels), MC)), rows});
   const ExprId row_blocks = b.floor_div(b.add(M, b.sub(MC, b.integer(1))), MC);
@@ -113,7 +118,8 @@ Loaded load(const Kernel& kernel, const codegen::CpuTarget& target) {
   }
   Loaded result;
   result.run = std::bit_cast<decltype(result.run)>(dlsym(library, codegen::phase_symbol(kernel, 0).c_str()));
-  result.blocks = std::bit_cast<decltype(result.blocks)>(dlsym(library, codegen::block_count_symbol(kernel, 0).c_str()));
+  result.blocks =
+      std::bit_cast<decltype(result.blocks)>(dlsym(library, codegen::block_count_symbol(kernel, 0).c_str()));
   fmt::print("  compile {:.1f} ms, link {:.1f} ms\n", (compiled - start) * 1e3, (linked - compiled) * 1e3);
   return result;
 }
@@ -122,7 +128,9 @@ Loaded load(const Kernel& kernel, const codegen::CpuTarget& target) {
 template <class T>
 struct LineAllocator {
   using value_type = T;
-  T* allocate(size_t count) { return static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + 63) / 64 * 64)); }
+  T* allocate(size_t count) {
+    return static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + 63) / 64 * 64));
+  }
   void deallocate(T* memory, size_t) { std::free(memory); }
   friend bool operator==(const LineAllocator&, const LineAllocator&) { return true; }
 };
@@ -137,15 +145,16 @@ Floats random_values(int64_t count, unsigned seed) {
 }
 
 // The greatest difference from a plain loop, over a sample of the elements.
-double error_of(const Problem& p, const Tile& tile, const Floats& a, const Floats& w,
-                const Floats& bias, const Floats& c) {
+double error_of(const Problem& p, const Tile& tile, const Floats& a, const Floats& w, const Floats& bias,
+                const Floats& c) {
   double worst = 0;
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t j = i % 7; j < p.n; j += 7) {
       const int64_t panel = j / tile.columns, column = j % tile.columns;
       float sum = 0;
       for (int64_t k = 0; k < p.k; ++k)
-        sum = std::fma(a[static_cast<size_t>(i * p.k + k)], w[static_cast<size_t>((panel * p.k + k) * tile.columns + column)], sum);
+        sum = std::fma(a[static_cast<size_t>(i * p.k + k)],
+                       w[static_cast<size_t>((panel * p.k + k) * tile.columns + column)], sum);
       const float expected = std::max(sum + bias[static_cast<size_t>(j)], 0.0F);
       worst = std::max(worst, static_cast<double>(std::fabs(expected - c[static_cast<size_t>(i * p.n + j)])));
     }
@@ -162,7 +171,10 @@ void measure(Problem p, const Tile& tile, const codegen::CpuTarget& target, int 
   PassOptions options;
   options.vector_bits = target.vector_bits;
   options.unroll_factor = unroll;
-  if (dump) options.dump = [](std::string_view pass, const Kernel& kernel) { fmt::print("== {}\n{}\n", pass, print(kernel)); };
+  if (dump)
+    options.dump = [](std::string_view pass, const Kernel& kernel) {
+      fmt::print("== {}\n{}\n", pass, print(kernel));
+    };
   const double start = seconds();
   const Kernel kernel = run_passes(matmul(tile), options);
   fmt::print("  passes {:.1f} ms,", (seconds() - start) * 1e3);
@@ -171,7 +183,8 @@ void measure(Problem p, const Tile& tile, const codegen::CpuTarget& target, int 
   const auto a = random_values(p.m * p.k, 1), bias = random_values(p.n, 3);
   const auto w = random_values((p.n + tile.columns) * p.k, 2);
   Floats c(static_cast<size_t>(p.m * p.n));
-  void* buffers[] = {const_cast<float*>(a.data()), const_cast<float*>(w.data()), const_cast<float*>(bias.data()), c.data()};
+  void* buffers[] = {const_cast<float*>(a.data()), const_cast<float*>(w.data()),
+                     const_cast<float*>(bias.data()), c.data()};
   const int64_t parameters[] = {p.m, p.k, p.n, p.k, p.n};
   const int64_t blocks = loaded.blocks(parameters);
   double best = 0, best_share = 0, peak = 0;
@@ -199,20 +212,29 @@ int main(int argc, char** argv) {
   std::string only;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "dump") dump = true;
-    else if (word.starts_with("m=")) problem.m = std::atoll(word.c_str() + 2);
-    else if (word.starts_with("k=")) problem.k = std::atoll(word.c_str() + 2);
-    else if (word.starts_with("n=")) problem.n = std::atoll(word.c_str() + 2);
-    else if (word.starts_with("unroll=")) unroll = std::atoi(word.c_str() + 7);
-    else only = word;
+    if (word == "dump")
+      dump = true;
+    else if (word.starts_with("m="))
+      problem.m = std::atoll(word.c_str() + 2);
+    else if (word.starts_with("k="))
+      problem.k = std::atoll(word.c_str() + 2);
+    else if (word.starts_with("n="))
+      problem.n = std::atoll(word.c_str() + 2);
+    else if (word.starts_with("unroll="))
+      unroll = std::atoi(word.c_str() + 7);
+    else
+      only = word;
   }
   const auto run = [&](const codegen::CpuTarget& target, std::initializer_list<std::pair<int, int>> tiles) {
     for (const auto& [rows, columns] : tiles)
       for (bool prefetches : {false, true})
-        if (only.empty() || only == fmt::format("{}x{}", rows, columns)) measure(problem, {rows, columns, prefetches}, target, unroll, dump);
+        if (only.empty() || only == fmt::format("{}x{}", rows, columns))
+          measure(problem, {rows, columns, prefetches}, target, unroll, dump);
   };
-  if (codegen::host_runs("x86-64-v4")) run(codegen::host_target(), {{8, 48}, {6, 64}, {14, 32}, {12, 32}});
-  else fmt::print("AVX-512 tiles are left out: this processor has no AVX-512\n");
+  if (codegen::host_runs("x86-64-v4"))
+    run(codegen::host_target(), {{8, 48}, {6, 64}, {14, 32}, {12, 32}});
+  else
+    fmt::print("AVX-512 tiles are left out: this processor has no AVX-512\n");
   if (codegen::host_runs("x86-64-v3")) run(codegen::target_named("x86-64-v3"), {{6, 16}, {4, 24}});
   return 0;
 }

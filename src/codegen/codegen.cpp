@@ -108,7 +108,9 @@ std::string link_shared(std::span<const ObjectFile> objects) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream bytes;
   bytes << file.rdbuf();
-  if (!file) throw UserError("the linked kernels cannot be read back", {.file = path.string(), .node = "", .op = "", .hint = ""});
+  if (!file)
+    throw UserError("the linked kernels cannot be read back",
+                    {.file = path.string(), .node = "", .op = "", .hint = ""});
   return std::move(bytes).str();
 }
 

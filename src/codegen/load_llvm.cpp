@@ -40,11 +40,13 @@ const LlvmCompiler* open_module() {
       continue;
     }
     void* symbol = dlsym(handle, llvm_compiler_symbol);
-    if (symbol == nullptr) throw UserError(fmt::format("{} is not a compiler module of this program", path.string()));
+    if (symbol == nullptr)
+      throw UserError(fmt::format("{} is not a compiler module of this program", path.string()));
     return std::bit_cast<LlvmCompilerFunction*>(symbol)();
   }
-  throw UserError("the compiler module libfusewise_llvm.so cannot be opened:" + tried,
-                  {.file = "libfusewise_llvm.so", .node = "", .op = "", .hint = "install it beside the program"});
+  throw UserError(
+      "the compiler module libfusewise_llvm.so cannot be opened:" + tried,
+      {.file = "libfusewise_llvm.so", .node = "", .op = "", .hint = "install it beside the program"});
 }
 
 }  // namespace

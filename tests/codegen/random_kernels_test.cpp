@@ -25,7 +25,8 @@ Results inputs_of(const RandomKernel& random) {
 Results interpreted(const RandomKernel& random) {
   Results results = inputs_of(random);
   std::vector<BufferArgument> buffers;
-  for (size_t i = 0; i < results.size(); ++i) buffers.push_back({results[i].data(), random.arguments[i].elements});
+  for (size_t i = 0; i < results.size(); ++i)
+    buffers.push_back({results[i].data(), random.arguments[i].elements});
   interpret(random.kernel, buffers, random.parameters);
   return results;
 }
@@ -38,15 +39,18 @@ Results executed(const RandomKernel& random, const Kernel& kernel, const LoadedK
   return results;
 }
 
-void check_seeds(uint64_t first, uint64_t count, bool with_functions, const codegen::CpuTarget& target, bool with_passes) {
+void check_seeds(uint64_t first, uint64_t count, bool with_functions, const codegen::CpuTarget& target,
+                 bool with_passes) {
   std::vector<RandomKernel> randoms;
   std::vector<Kernel> kernels;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     randoms.emplace_back(seed, with_functions);
     PassOptions options;
     options.vector_bits = target.vector_bits;
-    if (!with_passes) options.disabled = {"unroll", "vectorize", "unroll_serial", "legalize_halves", "promote_registers",
-                                          "hoist_addresses", "hoist_invariants", "share_loads"};
+    if (!with_passes)
+      options.disabled = {"unroll",           "vectorize",         "unroll_serial",
+                          "legalize_halves",  "promote_registers", "hoist_addresses",
+                          "hoist_invariants", "share_loads"};
     kernels.push_back(run_passes(randoms.back().kernel, options));
     verify(kernels.back());
   }
@@ -57,12 +61,14 @@ void check_seeds(uint64_t first, uint64_t count, bool with_functions, const code
     for (size_t b = 0; b < expected.size(); ++b) {
       const DataType type = randoms[i].arguments[b].type;
       const int64_t at = first_difference(type, expected[b], actual[b]);
-      ASSERT_EQ(at, -1) << kernels[i].name << " on " << target.cpu << " differs in " << kernels[i].buffers[b].name << ", which should be "
+      ASSERT_EQ(at, -1) << kernels[i].name << " on " << target.cpu << " differs in "
+                        << kernels[i].buffers[b].name << ", which should be "
                         << load_scalar(expected[b].data() + at * bytes_of(type), type).f << " / "
                         << load_scalar(expected[b].data() + at * bytes_of(type), type).i << " and is "
                         << load_scalar(actual[b].data() + at * bytes_of(type), type).f << " / "
                         << load_scalar(actual[b].data() + at * bytes_of(type), type).i << "\n"
-                        << print(randoms[i].kernel) << "\n" << (std::getenv("SHOW_FINAL") != nullptr ? print(kernels[i]) : "");
+                        << print(randoms[i].kernel) << "\n"
+                        << (std::getenv("SHOW_FINAL") != nullptr ? print(kernels[i]) : "");
     }
   }
 }
@@ -70,7 +76,8 @@ void check_seeds(uint64_t first, uint64_t count, bool with_functions, const code
 class RandomKernels : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (!codegen::host_runs(GetParam())) GTEST_SKIP() << "this processor does not run code for " << GetParam();
+    if (!codegen::host_runs(GetParam()))
+      GTEST_SKIP() << "this processor does not run code for " << GetParam();
   }
 };
 

@@ -37,14 +37,17 @@ class LoadedKernels {
   LoadedKernels& operator=(const LoadedKernels&) = delete;
 
   // Runs all phases, each in two pieces.
-  void run(const kernel::Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> parameters) const {
+  void run(const kernel::Kernel& kernel, std::span<void* const> buffers,
+           std::span<const int64_t> parameters) const {
     SymbolValues values;
     for (size_t i = 0; i < parameters.size(); ++i) values[kernel.parameters[i]] = parameters[i];
     const size_t bytes = static_cast<size_t>(kernel.scratch_bytes.evaluate(values));
     char* scratch = static_cast<char*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64));
     for (size_t phase = 0; phase < kernel.phases.size(); ++phase) {
-      const int64_t count = function<int64_t(const int64_t*)>(codegen::block_count_symbol(kernel, phase))(parameters.data());
-      auto* blocks = function<void(void* const*, const int64_t*, char*, int64_t, int64_t)>(codegen::phase_symbol(kernel, phase));
+      const int64_t count =
+          function<int64_t(const int64_t*)>(codegen::block_count_symbol(kernel, phase))(parameters.data());
+      auto* blocks = function<void(void* const*, const int64_t*, char*, int64_t, int64_t)>(
+          codegen::phase_symbol(kernel, phase));
       blocks(buffers.data(), parameters.data(), scratch, 0, count / 2);
       blocks(buffers.data(), parameters.data(), scratch, count / 2, count);
     }

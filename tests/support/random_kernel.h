@@ -32,7 +32,8 @@ class RandomKernel {
   std::vector<int64_t> parameters;
 
   // `with_functions`: exp and the like occur too.
-  RandomKernel(uint64_t seed, bool with_functions) : builder_(kernel), random_(seed), functions_(with_functions) {
+  RandomKernel(uint64_t seed, bool with_functions)
+      : builder_(kernel), random_(seed), functions_(with_functions) {
     kernel.name = fmt::format("random_{}", seed);
     build();
     fill();
@@ -47,12 +48,15 @@ class RandomKernel {
   int pick(int count) { return std::uniform_int_distribution<int>(0, count - 1)(random_); }
   bool chance(int percent) { return pick(100) < percent; }
   template <class T>
-  T one_of(std::initializer_list<T> list) { return *(list.begin() + pick(static_cast<int>(list.size()))); }
+  T one_of(std::initializer_list<T> list) {
+    return *(list.begin() + pick(static_cast<int>(list.size())));
+  }
 
   DataType any_type() {
-    return one_of({DataType::boolean, DataType::int8, DataType::int16, DataType::int32, DataType::int64, DataType::uint8,
-                   DataType::uint16, DataType::uint32, DataType::uint64, DataType::bfloat16, DataType::float16,
-                   DataType::float32, DataType::float32, DataType::float32, DataType::float64});
+    return one_of({DataType::boolean, DataType::int8, DataType::int16, DataType::int32, DataType::int64,
+                   DataType::uint8, DataType::uint16, DataType::uint32, DataType::uint64, DataType::bfloat16,
+                   DataType::float16, DataType::float32, DataType::float32, DataType::float32,
+                   DataType::float64});
   }
 
   // The extent of a loop as a constant or, where the kind of loop allows it, as a parameter of that value.
@@ -69,7 +73,8 @@ class RandomKernel {
       kernel.parameters.push_back(fmt::format("p{}", value));
       parameters.push_back(value);
     }
-    for (int i = 0; i < 5; ++i) add_argument(fmt::format("in{}", i), i == 0 ? DataType::float32 : any_type(), false);
+    for (int i = 0; i < 5; ++i)
+      add_argument(fmt::format("in{}", i), i == 0 ? DataType::float32 : any_type(), false);
     add_argument("indices", DataType::int64, false);
     for (int i = 0; i < 2; ++i) add_argument(fmt::format("out{}", i), any_type(), true);
   }
@@ -100,14 +105,17 @@ class RandomKernel {
     builder_.set_range(lane, 0, loops_.back().extent - 1);
     const StmtId inner = builder_.block(body(true));
     const LoopKind kind = chance(80) ? LoopKind::vector : LoopKind::serial;
-    statements.push_back(builder_.loop(kind, lane, builder_.integer(0), extent_expr(kind, loops_.back().extent), 1, inner));
+    statements.push_back(
+        builder_.loop(kind, lane, builder_.integer(0), extent_expr(kind, loops_.back().extent), 1, inner));
     StmtId nest = builder_.block(std::move(statements));
     for (int i = outer; i > 0; --i) {
       const LoopVariable& loop = loops_[static_cast<size_t>(i)];
       const LoopKind outer_kind = chance(50) ? LoopKind::unrolled : LoopKind::serial;
-      nest = builder_.loop(outer_kind, loop.variable, builder_.integer(0), extent_expr(outer_kind, loop.extent), 1, nest);
+      nest = builder_.loop(outer_kind, loop.variable, builder_.integer(0),
+                           extent_expr(outer_kind, loop.extent), 1, nest);
     }
-    kernel.phases = {builder_.loop(LoopKind::block, grid, builder_.integer(0), extent_expr(LoopKind::block, blocks), 1, nest)};
+    kernel.phases = {builder_.loop(LoopKind::block, grid, builder_.integer(0),
+                                   extent_expr(LoopKind::block, blocks), 1, nest)};
   }
 
   // A register tile that sums products over a serial loop, and a copy of it in scratch that bodies may read.
@@ -132,21 +140,26 @@ class RandomKernel {
       loops_.push_back({v, columns});
       builder_.set_range(u, 0, rows - 1);
       builder_.set_range(v, 0, columns - 1);
-      const ExprId at = builder_.add(builder_.mul(builder_.read(u), builder_.integer(columns)), builder_.read(v));
+      const ExprId at =
+          builder_.add(builder_.mul(builder_.read(u), builder_.integer(columns)), builder_.read(v));
       const StmtId inner = statement(at);
       loops_.resize(depth_before);
-      return builder_.loop(LoopKind::unrolled, u, builder_.integer(0), builder_.integer(rows), 1,
-                           builder_.loop(LoopKind::vector, v, builder_.integer(0), builder_.integer(columns), 1, inner));
+      return builder_.loop(
+          LoopKind::unrolled, u, builder_.integer(0), builder_.integer(rows), 1,
+          builder_.loop(LoopKind::vector, v, builder_.integer(0), builder_.integer(columns), 1, inner));
     };
-    const StmtId clear = tile_loop([&](ExprId at) { return builder_.store(acc, at, builder_.constant({type, 1}, 0)); });
+    const StmtId clear =
+        tile_loop([&](ExprId at) { return builder_.store(acc, at, builder_.constant({type, 1}, 0)); });
     loops_.push_back({k, std::max<int64_t>(depth, 1)});
     builder_.set_range(k, 0, std::max<int64_t>(depth - 1, 0));
     const StmtId update = tile_loop([&](ExprId at) {
       return builder_.store(acc, at, builder_.fma(value(type, 0), value(type, 0), builder_.load(acc, at)));
     });
     loops_.pop_back();
-    const StmtId sum = builder_.loop(LoopKind::serial, k, builder_.integer(0), extent_expr(LoopKind::serial, depth), 1, update);
-    const StmtId copy = tile_loop([&](ExprId at) { return builder_.store(tile, at, builder_.load(acc, at)); });
+    const StmtId sum = builder_.loop(LoopKind::serial, k, builder_.integer(0),
+                                     extent_expr(LoopKind::serial, depth), 1, update);
+    const StmtId copy =
+        tile_loop([&](ExprId at) { return builder_.store(tile, at, builder_.load(acc, at)); });
     tiles_.push_back({tile, rows * columns});
     return {builder_.allocate(acc), builder_.allocate(tile), clear, sum, copy};
   }
@@ -177,7 +190,8 @@ class RandomKernel {
     int64_t size = 1;
     ExprId position = builder_.integer(0);
     for (const LoopVariable& loop : loops_) {
-      position = builder_.add(builder_.mul(position, builder_.integer(loop.extent)), builder_.read(loop.variable));
+      position =
+          builder_.add(builder_.mul(position, builder_.integer(loop.extent)), builder_.read(loop.variable));
       size *= loop.extent;
     }
     index = builder_.add(index, builder_.mul(position, builder_.integer(stride)));
@@ -229,26 +243,31 @@ class RandomKernel {
     if (depth <= 0 || chance(15)) return leaf(type);
     if (chance(15)) return builder_.apply(ScalarOp::cast, {type, 1}, value(any_type(), depth - 1));
     if (chance(10))
-      return builder_.apply(ScalarOp::select, {type, 1}, value(DataType::boolean, depth - 1), value(type, depth - 1), value(type, depth - 1));
+      return builder_.apply(ScalarOp::select, {type, 1}, value(DataType::boolean, depth - 1),
+                            value(type, depth - 1), value(type, depth - 1));
     if (type == DataType::boolean) return condition(depth);
     if (is_float(type) && functions_ && chance(35)) return function(type, depth);
-    if (chance(12)) return builder_.fma(value(type, depth - 1), value(type, depth - 1), value(type, depth - 1));
+    if (chance(12))
+      return builder_.fma(value(type, depth - 1), value(type, depth - 1), value(type, depth - 1));
     if (!is_float(type) && chance(15)) {
-      const Native op = one_of({Native::floor_div, Native::floor_mod, Native::shift_left, Native::shift_right});
+      const Native op =
+          one_of({Native::floor_div, Native::floor_mod, Native::shift_left, Native::shift_right});
       return builder_.native(op, {type, 1}, value(type, depth - 1), value(type, depth - 1));
     }
-    ScalarOp op = one_of({ScalarOp::abs, ScalarOp::add, ScalarOp::ceil, ScalarOp::div, ScalarOp::floor, ScalarOp::max, ScalarOp::min,
-                          ScalarOp::mod, ScalarOp::mul, ScalarOp::neg, ScalarOp::remainder, ScalarOp::round, ScalarOp::sign,
-                          ScalarOp::sub, ScalarOp::trunc});
+    ScalarOp op =
+        one_of({ScalarOp::abs, ScalarOp::add, ScalarOp::ceil, ScalarOp::div, ScalarOp::floor, ScalarOp::max,
+                ScalarOp::min, ScalarOp::mod, ScalarOp::mul, ScalarOp::neg, ScalarOp::remainder,
+                ScalarOp::round, ScalarOp::sign, ScalarOp::sub, ScalarOp::trunc});
     if (is_float(type) && chance(8)) op = ScalarOp::sqrt;
-    if (!is_float(type) && chance(20)) op = one_of({ScalarOp::and_, ScalarOp::or_, ScalarOp::xor_, ScalarOp::not_});
+    if (!is_float(type) && chance(20))
+      op = one_of({ScalarOp::and_, ScalarOp::or_, ScalarOp::xor_, ScalarOp::not_});
     const ExprId a = value(type, depth - 1);
     return builder_.apply(op, {type, 1}, a, arity_of(op) > 1 ? value(type, depth - 1) : none);
   }
 
   ExprId function(DataType type, int depth) {
-    const ScalarOp op = one_of({ScalarOp::atan, ScalarOp::cos, ScalarOp::erf, ScalarOp::exp, ScalarOp::log, ScalarOp::pow,
-                                ScalarOp::sin, ScalarOp::tan, ScalarOp::tanh});
+    const ScalarOp op = one_of({ScalarOp::atan, ScalarOp::cos, ScalarOp::erf, ScalarOp::exp, ScalarOp::log,
+                                ScalarOp::pow, ScalarOp::sin, ScalarOp::tan, ScalarOp::tanh});
     const ExprId a = value(type, depth - 1);
     return builder_.apply(op, {type, 1}, a, arity_of(op) > 1 ? value(type, depth - 1) : none);
   }
@@ -257,15 +276,17 @@ class RandomKernel {
     const Type boolean = {DataType::boolean, 1};
     if (chance(25)) {
       const ScalarOp op = one_of({ScalarOp::and_, ScalarOp::or_, ScalarOp::xor_, ScalarOp::equal});
-      return builder_.apply(op, boolean, value(DataType::boolean, depth - 1), value(DataType::boolean, depth - 1));
+      return builder_.apply(op, boolean, value(DataType::boolean, depth - 1),
+                            value(DataType::boolean, depth - 1));
     }
     if (chance(30)) {
       const LoopVariable& loop = loops_[static_cast<size_t>(pick(static_cast<int>(loops_.size())))];
-      return builder_.apply(ScalarOp::less, boolean, builder_.read(loop.variable), builder_.integer(pick(20)));
+      return builder_.apply(ScalarOp::less, boolean, builder_.read(loop.variable),
+                            builder_.integer(pick(20)));
     }
     const DataType type = any_type();
-    const ScalarOp op = one_of({ScalarOp::equal, ScalarOp::not_equal, ScalarOp::less, ScalarOp::less_equal, ScalarOp::greater,
-                                ScalarOp::greater_equal});
+    const ScalarOp op = one_of({ScalarOp::equal, ScalarOp::not_equal, ScalarOp::less, ScalarOp::less_equal,
+                                ScalarOp::greater, ScalarOp::greater_equal});
     if (is_float(type) && chance(30))
       return builder_.apply(one_of({ScalarOp::is_nan, ScalarOp::is_inf}), boolean, value(type, depth - 1));
     return builder_.apply(op, boolean, value(type, depth - 1), value(type, depth - 1));
@@ -277,10 +298,12 @@ class RandomKernel {
     std::vector<VariableId> fitting;
     for (VariableId variable : lets_)
       if (kernel.variables[variable].type.element == type) fitting.push_back(variable);
-    if (!fitting.empty() && chance(50)) return builder_.read(fitting[static_cast<size_t>(pick(static_cast<int>(fitting.size())))]);
+    if (!fitting.empty() && chance(50))
+      return builder_.read(fitting[static_cast<size_t>(pick(static_cast<int>(fitting.size())))]);
     for (const auto& [tile, size] : tiles_)
       if (kernel.buffers[tile].element == type && chance(50))
-        return builder_.load(tile, builder_.floor_mod(builder_.read(loops_.back().variable), builder_.integer(size)));
+        return builder_.load(
+            tile, builder_.floor_mod(builder_.read(loops_.back().variable), builder_.integer(size)));
     std::vector<BufferId> inputs;
     for (BufferId i = 0; i < 5; ++i)
       if (kernel.buffers[i].element == type) inputs.push_back(i);
@@ -291,22 +314,26 @@ class RandomKernel {
     const BufferId input = inputs[static_cast<size_t>(pick(static_cast<int>(inputs.size())))];
     const ExprId index = input_index(input);
     if (!chance(15)) return builder_.load(input, index);
-    const ExprId mask = builder_.apply(ScalarOp::less, {DataType::boolean, 1}, builder_.read(loops_.back().variable), builder_.integer(pick(20)));
+    const ExprId mask = builder_.apply(ScalarOp::less, {DataType::boolean, 1},
+                                       builder_.read(loops_.back().variable), builder_.integer(pick(20)));
     return builder_.load(input, index, mask);
   }
 
   ExprId constant(DataType type) {
     if (is_float(type)) {
       const double infinity = std::numeric_limits<double>::infinity();
-      return builder_.floating({type, 1}, one_of({0.0, -0.0, 1.0, -2.5, 1e-3, 88.0, 3e38, infinity, -infinity, std::nan("")}));
+      return builder_.floating(
+          {type, 1}, one_of({0.0, -0.0, 1.0, -2.5, 1e-3, 88.0, 3e38, infinity, -infinity, std::nan("")}));
     }
-    return builder_.constant({type, 1}, one_of<int64_t>({0, 1, -1, 2, 3, 7, 100, std::numeric_limits<int64_t>::min()}));
+    return builder_.constant({type, 1},
+                             one_of<int64_t>({0, 1, -1, 2, 3, 7, 100, std::numeric_limits<int64_t>::min()}));
   }
 
   double random_float() {
     if (chance(6)) {
       const double infinity = std::numeric_limits<double>::infinity();
-      return one_of({0.0, -0.0, infinity, -infinity, std::nan(""), 1e-40, -3e-39, 1e-310, 6e-8, 65504.0, 1e300, 3.4e38});
+      return one_of({0.0, -0.0, infinity, -infinity, std::nan(""), 1e-40, -3e-39, 1e-310, 6e-8, 65504.0,
+                     1e300, 3.4e38});
     }
     const double scale = one_of({0.01, 1.0, 1.0, 10.0, 1e5});
     return std::uniform_real_distribution<double>(-scale, scale)(random_);
@@ -341,11 +368,13 @@ class RandomKernel {
 };
 
 // The first element in which two results of one type differ, bit by bit but for NaN; -1 when none.
-inline int64_t first_difference(DataType type, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+inline int64_t first_difference(DataType type, const std::vector<std::byte>& a,
+                                const std::vector<std::byte>& b) {
   const size_t size = static_cast<size_t>(bytes_of(type));
   for (size_t e = 0; e * size < a.size(); ++e) {
     if (std::memcmp(a.data() + e * size, b.data() + e * size, size) == 0) continue;
-    const Scalar left = load_scalar(a.data() + e * size, type), right = load_scalar(b.data() + e * size, type);
+    const Scalar left = load_scalar(a.data() + e * size, type),
+                 right = load_scalar(b.data() + e * size, type);
     if (is_float(type) && std::isnan(left.f) && std::isnan(right.f)) continue;
     return static_cast<int64_t>(e);
   }

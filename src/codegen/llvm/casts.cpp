@@ -33,7 +33,8 @@ Value* Operations::double_to_odd_float(Value* a) {
   Value* bits = b_.CreateBitCast(nearest, integers_like(nearest->getType()));
   Value* even = is_zero(b_.CreateAnd(bits, same(bits, 1)));
   Value* inexact = b_.CreateFCmpONE(back, a);
-  Value* too_large = b_.CreateFCmpOGT(intrinsic(llvm::Intrinsic::fabs, back), intrinsic(llvm::Intrinsic::fabs, a));
+  Value* too_large =
+      b_.CreateFCmpOGT(intrinsic(llvm::Intrinsic::fabs, back), intrinsic(llvm::Intrinsic::fabs, a));
   Value* step = b_.CreateSelect(too_large, same(bits, -1), same(bits, 1));
   Value* adjusted = b_.CreateSelect(b_.CreateAnd(inexact, even), b_.CreateAdd(bits, step), bits);
   return b_.CreateBitCast(adjusted, nearest->getType());
@@ -83,7 +84,8 @@ Value* Operations::half_fma(DataType type, Value* a, Value* b, Value* c) {
   Value* even = is_zero(b_.CreateAnd(bits, same(bits, 1)));
   // The error is NaN, and not "ordered and unequal", where the sum is no finite number.
   Value* inexact = b_.CreateFCmpONE(error, zero);
-  Value* away = b_.CreateXor(b_.CreateFCmpOGT(error, zero), b_.CreateICmpSLT(bits, llvm::Constant::getNullValue(bits->getType())));
+  Value* away = b_.CreateXor(b_.CreateFCmpOGT(error, zero),
+                             b_.CreateICmpSLT(bits, llvm::Constant::getNullValue(bits->getType())));
   Value* step = b_.CreateSelect(away, same(bits, 1), same(bits, -1));
   Value* adjusted = b_.CreateSelect(b_.CreateAnd(inexact, even), b_.CreateAdd(bits, step), bits);
   return cast(b_.CreateBitCast(adjusted, sum->getType()), DataType::float64, type);

@@ -45,9 +45,9 @@ std::unique_ptr<llvm::TargetMachine> machine_of(const CpuTarget& target) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   options.FunctionSections = false;
-  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
-      target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
-      llvm::CodeGenOptLevel::Less));
+  return std::unique_ptr<llvm::TargetMachine>(
+      found->createTargetMachine(target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+                                 llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less));
 }
 
 std::unique_ptr<llvm::Module> module_of(llvm::LLVMContext& context, std::span<const kernel::Kernel> kernels,
@@ -82,7 +82,9 @@ class Compiler final : public LlvmCompiler {
  public:
   CpuTarget host() const override {
     start_llvm();
-    CpuTarget target{.triple = llvm::sys::getProcessTriple(), .cpu = llvm::sys::getHostCPUName().str(), .features = "",
+    CpuTarget target{.triple = llvm::sys::getProcessTriple(),
+                     .cpu = llvm::sys::getHostCPUName().str(),
+                     .features = "",
                      .vector_bits = 128};
     llvm::SubtargetFeatures features;
     const llvm::StringMap<bool> host_features = llvm::sys::getHostCPUFeatures();
@@ -91,7 +93,8 @@ class Compiler final : public LlvmCompiler {
     for (const auto& [name, present] : sorted) features.AddFeature(name, present);
     target.features = features.getString();
     if (sorted["avx2"] && sorted["fma"]) target.vector_bits = 256;
-    if (sorted["avx512f"] && sorted["avx512vl"] && sorted["avx512dq"] && sorted["avx512bw"]) target.vector_bits = 512;
+    if (sorted["avx512f"] && sorted["avx512vl"] && sorted["avx512dq"] && sorted["avx512bw"])
+      target.vector_bits = 512;
     return target;
   }
 
@@ -122,7 +125,8 @@ class Compiler final : public LlvmCompiler {
 }  // namespace
 }  // namespace fusewise::codegen
 
-extern "C" __attribute__((visibility("default"))) const fusewise::codegen::LlvmCompiler* fusewise_llvm_compiler() {
+extern "C" __attribute__((visibility("default"))) const fusewise::codegen::LlvmCompiler*
+fusewise_llvm_compiler() {
   static const fusewise::codegen::Compiler compiler;
   return &compiler;
 }

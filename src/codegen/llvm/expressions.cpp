@@ -19,7 +19,8 @@ bool PhaseEmitter::is_pure(ExprId id) {
   if (expr.kind == ExprKind::load) {
     const uint32_t buffer = static_cast<uint32_t>(expr.value);
     const kernel::Buffer& root = kernel_.buffers[root_of(buffer)];
-    pure = root.scope == kernel::Scope::argument && !root.written && root.no_alias && alias_statements_[buffer] < 2;
+    pure = root.scope == kernel::Scope::argument && !root.written && root.no_alias &&
+           alias_statements_[buffer] < 2;
   }
   pure = pure && is_pure(expr.a) && is_pure(expr.b) && is_pure(expr.c);
   purity_[id] = pure ? 1 : 0;
@@ -39,9 +40,11 @@ Value* PhaseEmitter::value(ExprId id) {
 
 Value* PhaseEmitter::compute(const Expr& expr) {
   switch (expr.kind) {
-    case ExprKind::constant: return operations_.constant(expr.type, expr.value);
+    case ExprKind::constant:
+      return operations_.constant(expr.type, expr.value);
     case ExprKind::parameter: {
-      Value* slot = b_.CreateConstGEP1_64(b_.getInt64Ty(), parameters_argument_, static_cast<uint64_t>(expr.value));
+      Value* slot =
+          b_.CreateConstGEP1_64(b_.getInt64Ty(), parameters_argument_, static_cast<uint64_t>(expr.value));
       auto* load = b_.CreateLoad(b_.getInt64Ty(), slot);
       load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(module_.getContext(), {}));
       return load;
@@ -68,17 +71,23 @@ Value* PhaseEmitter::compute(const Expr& expr) {
       Value* b = value(expr.b);
       return operations_.fma(expr.type.element, a, b, value(expr.c));
     }
-    case ExprKind::bitcast: return b_.CreateBitCast(value(expr.a), operations_.type_of(expr.type));
-    case ExprKind::load: return load(expr);
+    case ExprKind::bitcast:
+      return b_.CreateBitCast(value(expr.a), operations_.type_of(expr.type));
+    case ExprKind::load:
+      return load(expr);
     case ExprKind::ramp: {
       std::vector<llvm::Constant*> steps;
-      for (int64_t i = 0; i < expr.type.lanes; ++i) steps.push_back(b_.getInt64(static_cast<uint64_t>(i * expr.value)));
+      for (int64_t i = 0; i < expr.type.lanes; ++i)
+        steps.push_back(b_.getInt64(static_cast<uint64_t>(i * expr.value)));
       Value* base = b_.CreateVectorSplat(expr.type.lanes, value(expr.a));
       return b_.CreateAdd(base, llvm::ConstantVector::get(steps));
     }
-    case ExprKind::broadcast: return b_.CreateVectorSplat(expr.type.lanes, value(expr.a));
-    case ExprKind::shuffle: return shuffle(expr);
-    case ExprKind::subgroup_reduce: throw UnsupportedError("not supported yet: sub-group operations on a CPU");
+    case ExprKind::broadcast:
+      return b_.CreateVectorSplat(expr.type.lanes, value(expr.a));
+    case ExprKind::shuffle:
+      return shuffle(expr);
+    case ExprKind::subgroup_reduce:
+      throw UnsupportedError("not supported yet: sub-group operations on a CPU");
   }
   throw InternalError("unknown expression");
 }
@@ -91,7 +100,8 @@ Value* PhaseEmitter::shuffle(const Expr& expr) {
   auto widened = [&](Value* v, int lanes) -> Value* {
     auto* type = llvm::FixedVectorType::get(v->getType()->getScalarType(), static_cast<unsigned>(lanes));
     const int own = lanes_of(v);
-    if (!v->getType()->isVectorTy()) return b_.CreateInsertElement(llvm::PoisonValue::get(type), v, uint64_t{0});
+    if (!v->getType()->isVectorTy())
+      return b_.CreateInsertElement(llvm::PoisonValue::get(type), v, uint64_t{0});
     if (own == lanes) return v;
     std::vector<int> pattern(static_cast<size_t>(lanes), -1);
     for (int i = 0; i < own; ++i) pattern[static_cast<size_t>(i)] = i;

@@ -13,7 +13,8 @@ namespace {
 
 const llvm::ConstantFP* splat_constant(Value* value) {
   if (auto* scalar = llvm::dyn_cast<llvm::ConstantFP>(value)) return scalar;
-  if (auto* vector = llvm::dyn_cast<llvm::Constant>(value); vector != nullptr && value->getType()->isVectorTy())
+  if (auto* vector = llvm::dyn_cast<llvm::Constant>(value);
+      vector != nullptr && value->getType()->isVectorTy())
     return llvm::dyn_cast_or_null<llvm::ConstantFP>(vector->getSplatValue());
   return nullptr;
 }
@@ -45,7 +46,8 @@ Value* Operations::range_instruction(bool is_max, Value* a, Value* b) {
   if (bits == 128) id = single ? in::x86_avx512_mask_range_ps_128 : in::x86_avx512_mask_range_pd_128;
   if (id == in::not_intrinsic) return nullptr;
   llvm::Type* mask = b_.getIntNTy(lanes < 8 ? 8 : lanes);
-  llvm::SmallVector<Value*, 6> arguments = {a, b, b_.getInt32(is_max ? 5 : 4), llvm::Constant::getNullValue(vector),
+  llvm::SmallVector<Value*, 6> arguments = {a, b, b_.getInt32(is_max ? 5 : 4),
+                                            llvm::Constant::getNullValue(vector),
                                             llvm::Constant::getAllOnesValue(mask)};
   constexpr uint32_t current_rounding = 4;
   if (bits == 512) arguments.push_back(b_.getInt32(current_rounding));
@@ -67,7 +69,8 @@ Value* Operations::extreme(bool is_max, Value* a, Value* b) {
     llvm::Type* integers = integers_like(a->getType());
     Value* first = b_.CreateBitCast(machine_extreme(b_, is_max, a, b), integers);
     Value* second = b_.CreateBitCast(machine_extreme(b_, is_max, b, a), integers);
-    ordered = b_.CreateBitCast(is_max ? b_.CreateAnd(first, second) : b_.CreateOr(first, second), a->getType());
+    ordered =
+        b_.CreateBitCast(is_max ? b_.CreateAnd(first, second) : b_.CreateOr(first, second), a->getType());
   }
   return b_.CreateSelect(nan, sum, ordered);
 }

@@ -48,8 +48,8 @@ void link_objects(std::span<const ObjectFile> objects, const std::filesystem::pa
   static std::mutex one_at_a_time;
   const std::lock_guard<std::mutex> lock(one_at_a_time);
   std::vector<std::unique_ptr<MemoryFile>> files;
-  std::vector<std::string> words = {"ld.lld", "-shared", "--threads=1", "-O0", "--hash-style=gnu", "--build-id=none",
-                                    "-o", output.string()};
+  std::vector<std::string> words = {"ld.lld",           "-shared",         "--threads=1", "-O0",
+                                    "--hash-style=gnu", "--build-id=none", "-o",          output.string()};
   for (const char* option : llvm_options) words.insert(words.end(), {"-mllvm", option});
   for (const ObjectFile& object : objects) {
     files.push_back(std::make_unique<MemoryFile>(object.bytes));

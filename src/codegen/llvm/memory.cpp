@@ -16,7 +16,8 @@ uint32_t PhaseEmitter::root_of(uint32_t buffer) const {
 }
 
 llvm::Type* PhaseEmitter::memory_type(DataType type) const {
-  return type == DataType::boolean ? llvm::Type::getInt8Ty(module_.getContext()) : operations_.element_type(type);
+  return type == DataType::boolean ? llvm::Type::getInt8Ty(module_.getContext())
+                                   : operations_.element_type(type);
 }
 
 llvm::Align PhaseEmitter::alignment_of(DataType type) const {
@@ -44,7 +45,8 @@ void PhaseEmitter::describe(Value* access, uint32_t buffer) {
     instruction->setMetadata(llvm::LLVMContext::MD_noalias, no_alias_[root]);
   const bool never_changes = about.scope == kernel::Scope::argument && !about.written && about.no_alias;
   if (never_changes && llvm::isa<llvm::LoadInst>(instruction))
-    instruction->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(module_.getContext(), {}));
+    instruction->setMetadata(llvm::LLVMContext::MD_invariant_load,
+                             llvm::MDNode::get(module_.getContext(), {}));
 }
 
 // Constant parts of the index come last, where they end up in the instruction's displacement.
@@ -68,7 +70,8 @@ Value* PhaseEmitter::masked_scalar_load(const Expr& expr) {
   const char* name = "fusewise.zero";
   llvm::GlobalVariable* zero = module_.getNamedGlobal(name);
   if (zero == nullptr) {
-    zero = new llvm::GlobalVariable(module_, b_.getInt64Ty(), true, llvm::GlobalValue::PrivateLinkage, b_.getInt64(0), name);
+    zero = new llvm::GlobalVariable(module_, b_.getInt64Ty(), true, llvm::GlobalValue::PrivateLinkage,
+                                    b_.getInt64(0), name);
     zero->setAlignment(llvm::Align(8));
   }
   Value* mask = value(expr.b);
@@ -81,7 +84,8 @@ Value* PhaseEmitter::gather(const Expr& expr, Value* mask) {
   auto* type = llvm::FixedVectorType::get(memory_type(expr.type.element), expr.type.lanes);
   Value* pointers = address(buffer, expr.a);
   if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(type->getWithNewType(b_.getInt1Ty()));
-  return b_.CreateMaskedGather(type, pointers, alignment_of(expr.type.element), mask, llvm::Constant::getNullValue(type));
+  return b_.CreateMaskedGather(type, pointers, alignment_of(expr.type.element), mask,
+                               llvm::Constant::getNullValue(type));
 }
 
 Value* PhaseEmitter::load(const Expr& expr) {
@@ -92,7 +96,8 @@ Value* PhaseEmitter::load(const Expr& expr) {
   const Expr& index = kernel_.expr(expr.a);
   const bool masked = expr.b != kernel::none;
   if (expr.type.lanes == 1) {
-    raw = masked ? masked_scalar_load(expr) : b_.CreateAlignedLoad(element, address(buffer, expr.a), alignment);
+    raw =
+        masked ? masked_scalar_load(expr) : b_.CreateAlignedLoad(element, address(buffer, expr.a), alignment);
     if (!masked) describe(raw, buffer);
   } else if (index.kind == ExprKind::broadcast && !masked) {
     Value* scalar = b_.CreateAlignedLoad(element, address(buffer, index.a), alignment);
@@ -102,7 +107,8 @@ Value* PhaseEmitter::load(const Expr& expr) {
   } else if (index.kind == ExprKind::ramp && index.value == 1) {
     auto* type = llvm::FixedVectorType::get(element, expr.type.lanes);
     Value* pointer = address(buffer, index.a);
-    raw = masked ? static_cast<Value*>(b_.CreateMaskedLoad(type, pointer, alignment, value(expr.b), llvm::Constant::getNullValue(type)))
+    raw = masked ? static_cast<Value*>(b_.CreateMaskedLoad(type, pointer, alignment, value(expr.b),
+                                                           llvm::Constant::getNullValue(type)))
                  : b_.CreateAlignedLoad(type, pointer, alignment);
     describe(raw, buffer);
   } else {
@@ -114,8 +120,10 @@ Value* PhaseEmitter::load(const Expr& expr) {
 
 void PhaseEmitter::scatter(const kernel::Stmt& stmt, Value* data, Value* mask) {
   Value* pointers = address(stmt.target, stmt.a);
-  if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(data->getType()->getWithNewType(b_.getInt1Ty()));
-  describe(b_.CreateMaskedScatter(data, pointers, alignment_of(kernel_.buffers[stmt.target].element), mask), stmt.target);
+  if (mask == nullptr)
+    mask = llvm::Constant::getAllOnesValue(data->getType()->getWithNewType(b_.getInt1Ty()));
+  describe(b_.CreateMaskedScatter(data, pointers, alignment_of(kernel_.buffers[stmt.target].element), mask),
+           stmt.target);
 }
 
 void PhaseEmitter::store(const kernel::Stmt& stmt) {

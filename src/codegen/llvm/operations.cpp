@@ -11,13 +11,19 @@ using llvm::Value;
 
 llvm::Type* Operations::element_type(DataType type) const {
   switch (type) {
-    case DataType::boolean: return b_.getInt1Ty();
-    case DataType::bfloat16: return b_.getInt16Ty();
-    case DataType::float16: return b_.getHalfTy();
-    case DataType::float32: return b_.getFloatTy();
-    case DataType::float64: return b_.getDoubleTy();
+    case DataType::boolean:
+      return b_.getInt1Ty();
+    case DataType::bfloat16:
+      return b_.getInt16Ty();
+    case DataType::float16:
+      return b_.getHalfTy();
+    case DataType::float32:
+      return b_.getFloatTy();
+    case DataType::float64:
+      return b_.getDoubleTy();
     default:
-      if (!is_computable(type)) throw UnsupportedError("not supported yet: kernels on " + std::string(name_of(type)));
+      if (!is_computable(type))
+        throw UnsupportedError("not supported yet: kernels on " + std::string(name_of(type)));
       return b_.getIntNTy(static_cast<unsigned>(bits_of(type)));
   }
 }
@@ -34,14 +40,17 @@ llvm::Constant* Operations::constant(kernel::Type type, int64_t bits) const {
   llvm::Constant* scalar = llvm::ConstantInt::get(b_.getContext(), value);
   if (element->isFloatingPointTy())
     scalar = llvm::ConstantFP::get(element, llvm::APFloat(element->getFltSemantics(), value));
-  return type.lanes == 1 ? scalar : llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(type.lanes), scalar);
+  return type.lanes == 1 ? scalar
+                         : llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(type.lanes), scalar);
 }
 
 Value* Operations::intrinsic(llvm::Intrinsic::ID id, Value* a) { return b_.CreateUnaryIntrinsic(id, a); }
 llvm::Constant* Operations::same(Value* like, int64_t value) const {
   return llvm::ConstantInt::getSigned(like->getType(), value);
 }
-Value* Operations::is_zero(Value* a) { return b_.CreateICmpEQ(a, llvm::Constant::getNullValue(a->getType())); }
+Value* Operations::is_zero(Value* a) {
+  return b_.CreateICmpEQ(a, llvm::Constant::getNullValue(a->getType()));
+}
 
 llvm::Type* Operations::integers_like(llvm::Type* type) const {
   return type->getWithNewType(b_.getIntNTy(type->getScalarSizeInBits()));
@@ -72,13 +81,20 @@ Value* Operations::compare(ScalarOp op, DataType type, Value* a, Value* b) {
     return b_.CreateCmp(floats ? for_float : is_signed_type ? for_signed : for_unsigned, a, b);
   };
   switch (op) {
-    case ScalarOp::equal: return order(Predicate::FCMP_OEQ, Predicate::ICMP_EQ, Predicate::ICMP_EQ);
-    case ScalarOp::not_equal: return order(Predicate::FCMP_UNE, Predicate::ICMP_NE, Predicate::ICMP_NE);
-    case ScalarOp::less: return order(Predicate::FCMP_OLT, Predicate::ICMP_SLT, Predicate::ICMP_ULT);
-    case ScalarOp::less_equal: return order(Predicate::FCMP_OLE, Predicate::ICMP_SLE, Predicate::ICMP_ULE);
-    case ScalarOp::greater: return order(Predicate::FCMP_OGT, Predicate::ICMP_SGT, Predicate::ICMP_UGT);
-    case ScalarOp::greater_equal: return order(Predicate::FCMP_OGE, Predicate::ICMP_SGE, Predicate::ICMP_UGE);
-    default: break;
+    case ScalarOp::equal:
+      return order(Predicate::FCMP_OEQ, Predicate::ICMP_EQ, Predicate::ICMP_EQ);
+    case ScalarOp::not_equal:
+      return order(Predicate::FCMP_UNE, Predicate::ICMP_NE, Predicate::ICMP_NE);
+    case ScalarOp::less:
+      return order(Predicate::FCMP_OLT, Predicate::ICMP_SLT, Predicate::ICMP_ULT);
+    case ScalarOp::less_equal:
+      return order(Predicate::FCMP_OLE, Predicate::ICMP_SLE, Predicate::ICMP_ULE);
+    case ScalarOp::greater:
+      return order(Predicate::FCMP_OGT, Predicate::ICMP_SGT, Predicate::ICMP_UGT);
+    case ScalarOp::greater_equal:
+      return order(Predicate::FCMP_OGE, Predicate::ICMP_SGE, Predicate::ICMP_UGE);
+    default:
+      break;
   }
   if (!floats) return llvm::Constant::getNullValue(a->getType()->getWithNewType(b_.getInt1Ty()));
   if (op == ScalarOp::is_nan) return b_.CreateFCmpUNO(a, a);
@@ -88,52 +104,83 @@ Value* Operations::compare(ScalarOp op, DataType type, Value* a, Value* b) {
 
 Value* Operations::apply_float(ScalarOp op, Value* a, Value* b) {
   switch (op) {
-    case ScalarOp::abs: return intrinsic(llvm::Intrinsic::fabs, a);
-    case ScalarOp::add: return b_.CreateFAdd(a, b);
-    case ScalarOp::ceil: return intrinsic(llvm::Intrinsic::ceil, a);
-    case ScalarOp::div: return b_.CreateFDiv(a, b);
-    case ScalarOp::floor: return intrinsic(llvm::Intrinsic::floor, a);
-    case ScalarOp::max: return extreme(true, a, b);
-    case ScalarOp::min: return extreme(false, a, b);
-    case ScalarOp::mod: return floored_mod(a, b);
-    case ScalarOp::mul: return b_.CreateFMul(a, b);
-    case ScalarOp::neg: return b_.CreateFNeg(a);
-    case ScalarOp::remainder: return b_.CreateFRem(a, b);
-    case ScalarOp::round: return intrinsic(llvm::Intrinsic::roundeven, a);
-    case ScalarOp::sign: return sign(a);
-    case ScalarOp::sqrt: return intrinsic(llvm::Intrinsic::sqrt, a);
-    case ScalarOp::sub: return b_.CreateFSub(a, b);
-    case ScalarOp::trunc: return intrinsic(llvm::Intrinsic::trunc, a);
-    default: throw InternalError(std::string(name_of(op)) + " of floats reached code generation");
+    case ScalarOp::abs:
+      return intrinsic(llvm::Intrinsic::fabs, a);
+    case ScalarOp::add:
+      return b_.CreateFAdd(a, b);
+    case ScalarOp::ceil:
+      return intrinsic(llvm::Intrinsic::ceil, a);
+    case ScalarOp::div:
+      return b_.CreateFDiv(a, b);
+    case ScalarOp::floor:
+      return intrinsic(llvm::Intrinsic::floor, a);
+    case ScalarOp::max:
+      return extreme(true, a, b);
+    case ScalarOp::min:
+      return extreme(false, a, b);
+    case ScalarOp::mod:
+      return floored_mod(a, b);
+    case ScalarOp::mul:
+      return b_.CreateFMul(a, b);
+    case ScalarOp::neg:
+      return b_.CreateFNeg(a);
+    case ScalarOp::remainder:
+      return b_.CreateFRem(a, b);
+    case ScalarOp::round:
+      return intrinsic(llvm::Intrinsic::roundeven, a);
+    case ScalarOp::sign:
+      return sign(a);
+    case ScalarOp::sqrt:
+      return intrinsic(llvm::Intrinsic::sqrt, a);
+    case ScalarOp::sub:
+      return b_.CreateFSub(a, b);
+    case ScalarOp::trunc:
+      return intrinsic(llvm::Intrinsic::trunc, a);
+    default:
+      throw InternalError(std::string(name_of(op)) + " of floats reached code generation");
   }
 }
 
 Value* Operations::apply_integer(ScalarOp op, bool is_signed_type, Value* a, Value* b) {
   Value* zero = llvm::Constant::getNullValue(a->getType());
   switch (op) {
-    case ScalarOp::abs: return is_signed_type ? b_.CreateSelect(b_.CreateICmpSLT(a, zero), b_.CreateNeg(a), a) : a;
-    case ScalarOp::add: return b_.CreateAdd(a, b);
-    case ScalarOp::and_: return b_.CreateAnd(a, b);
+    case ScalarOp::abs:
+      return is_signed_type ? b_.CreateSelect(b_.CreateICmpSLT(a, zero), b_.CreateNeg(a), a) : a;
+    case ScalarOp::add:
+      return b_.CreateAdd(a, b);
+    case ScalarOp::and_:
+      return b_.CreateAnd(a, b);
     case ScalarOp::ceil:
     case ScalarOp::floor:
     case ScalarOp::round:
-    case ScalarOp::trunc: return a;
+    case ScalarOp::trunc:
+      return a;
     case ScalarOp::div:
     case ScalarOp::mod:
-    case ScalarOp::remainder: return divide(op, is_signed_type, a, b);
-    case ScalarOp::max: return b_.CreateBinaryIntrinsic(is_signed_type ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, a, b);
-    case ScalarOp::min: return b_.CreateBinaryIntrinsic(is_signed_type ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, a, b);
-    case ScalarOp::mul: return b_.CreateMul(a, b);
-    case ScalarOp::neg: return b_.CreateNeg(a);
-    case ScalarOp::not_: return b_.CreateNot(a);
-    case ScalarOp::or_: return b_.CreateOr(a, b);
+    case ScalarOp::remainder:
+      return divide(op, is_signed_type, a, b);
+    case ScalarOp::max:
+      return b_.CreateBinaryIntrinsic(is_signed_type ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, a, b);
+    case ScalarOp::min:
+      return b_.CreateBinaryIntrinsic(is_signed_type ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, a, b);
+    case ScalarOp::mul:
+      return b_.CreateMul(a, b);
+    case ScalarOp::neg:
+      return b_.CreateNeg(a);
+    case ScalarOp::not_:
+      return b_.CreateNot(a);
+    case ScalarOp::or_:
+      return b_.CreateOr(a, b);
     case ScalarOp::sign: {
       Value* positive = b_.CreateSelect(is_zero(a), zero, same(a, 1));
       return is_signed_type ? b_.CreateSelect(b_.CreateICmpSLT(a, zero), same(a, -1), positive) : positive;
     }
-    case ScalarOp::sub: return b_.CreateSub(a, b);
-    case ScalarOp::xor_: return b_.CreateXor(a, b);
-    default: throw InternalError(std::string(name_of(op)) + " of integers reached code generation");
+    case ScalarOp::sub:
+      return b_.CreateSub(a, b);
+    case ScalarOp::xor_:
+      return b_.CreateXor(a, b);
+    default:
+      throw InternalError(std::string(name_of(op)) + " of integers reached code generation");
   }
 }
 
@@ -168,7 +215,8 @@ Value* Operations::floor_divide(bool wants_rest, Value* a, Value* b) {
   if (auto* divisor = llvm::dyn_cast<llvm::ConstantInt>(scalar)) {
     const llvm::APInt& value = divisor->getValue();
     if (value.isPowerOf2() && value.isStrictlyPositive())
-      return wants_rest ? b_.CreateAnd(a, b_.CreateSub(b, same(b, 1))) : b_.CreateAShr(a, same(a, value.logBase2()));
+      return wants_rest ? b_.CreateAnd(a, b_.CreateSub(b, same(b, 1)))
+                        : b_.CreateAShr(a, same(a, value.logBase2()));
   }
   Value* rest = divide(ScalarOp::remainder, true, a, b);
   Value* zero = llvm::Constant::getNullValue(a->getType());

@@ -8,7 +8,8 @@ namespace fusewise::codegen {
 
 using kernel::StmtKind;
 
-PhaseEmitter::PhaseEmitter(llvm::Module& module, const kernel::Kernel& kernel, const CpuTarget& target, bool has_range)
+PhaseEmitter::PhaseEmitter(llvm::Module& module, const kernel::Kernel& kernel, const CpuTarget& target,
+                           bool has_range)
     : module_(module), kernel_(kernel), target_(target), b_(module.getContext()), operations_(b_, has_range) {
   sources_.resize(kernel.buffers.size());
   alias_statements_.resize(kernel.buffers.size());
@@ -23,7 +24,8 @@ PhaseEmitter::PhaseEmitter(llvm::Module& module, const kernel::Kernel& kernel, c
 
 void PhaseEmitter::emit(size_t phase) {
   const kernel::Stmt& grid = kernel_.stmt(kernel_.phases[phase]);
-  check(grid.kind == StmtKind::loop && grid.loop == kernel::LoopKind::block, "a phase is not a loop over blocks");
+  check(grid.kind == StmtKind::loop && grid.loop == kernel::LoopKind::block,
+        "a phase is not a loop over blocks");
   emit_block_count(phase, grid);
   emit_blocks(phase, grid);
 }
@@ -35,7 +37,8 @@ llvm::Function* PhaseEmitter::begin_function(const std::string& name, llvm::Arra
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   function_->addFnAttr("target-cpu", target_.cpu);
   if (!target_.features.empty()) function_->addFnAttr("target-features", target_.features);
-  if (target_.vector_bits > 128) function_->addFnAttr("prefer-vector-width", std::to_string(target_.vector_bits));
+  if (target_.vector_bits > 128)
+    function_->addFnAttr("prefer-vector-width", std::to_string(target_.vector_bits));
   b_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "entry", function_));
   bases_.assign(kernel_.buffers.size(), nullptr);
   variables_.clear();

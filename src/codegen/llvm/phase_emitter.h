@@ -29,7 +29,8 @@ class PhaseEmitter {
   using Value = llvm::Value;
   using Variables = std::map<kernel::VariableId, Value*>;
 
-  llvm::Function* begin_function(const std::string& name, llvm::ArrayRef<llvm::Type*> parameters, llvm::Type* result);
+  llvm::Function* begin_function(const std::string& name, llvm::ArrayRef<llvm::Type*> parameters,
+                                 llvm::Type* result);
   void emit_blocks(size_t phase, const kernel::Stmt& grid);
   void emit_block_count(size_t phase, const kernel::Stmt& grid);
   void bind_arguments();
@@ -77,17 +78,17 @@ class PhaseEmitter {
   Value* buffers_argument_ = nullptr;
   Value* parameters_argument_ = nullptr;
   Value* scratch_argument_ = nullptr;
-  Value* scratch_offset_ = nullptr;                 // of the next allocation
-  std::vector<Value*> bases_;                       // pointer of each buffer, null where not in scope
-  std::vector<uint32_t> sources_;                   // aliases: the buffer that they shift; otherwise themselves
-  std::vector<int> alias_statements_;               // how many define the buffer
+  Value* scratch_offset_ = nullptr;    // of the next allocation
+  std::vector<Value*> bases_;          // pointer of each buffer, null where not in scope
+  std::vector<uint32_t> sources_;      // aliases: the buffer that they shift; otherwise themselves
+  std::vector<int> alias_statements_;  // how many define the buffer
   Variables variables_;
   std::unordered_map<ExprId, Value*> statement_values_;
   std::unordered_map<ExprId, Value*> scoped_values_;
-  std::vector<ExprId> scoped_order_;                // so that a scope can forget its own
-  std::vector<int8_t> purity_;                      // -1 unknown
+  std::vector<ExprId> scoped_order_;  // so that a scope can forget its own
+  std::vector<int8_t> purity_;        // -1 unknown
   std::unordered_map<StmtId, std::set<kernel::VariableId>> assigned_;
-  std::vector<llvm::MDNode*> alias_scope_;          // per root buffer: its own scope, and all others
+  std::vector<llvm::MDNode*> alias_scope_;  // per root buffer: its own scope, and all others
   std::vector<llvm::MDNode*> no_alias_;
 };
 

@@ -18,17 +18,25 @@ void PhaseEmitter::statement(StmtId id) {
       for (StmtId child : stmt.children) statement(child);
       return;
     }
-    case StmtKind::loop: return loop(stmt, id);
-    case StmtKind::branch: return branch(stmt, id);
+    case StmtKind::loop:
+      return loop(stmt, id);
+    case StmtKind::branch:
+      return branch(stmt, id);
     case StmtKind::let:
-    case StmtKind::assign: variables_[stmt.target] = value(stmt.a); return;
-    case StmtKind::allocate: return allocate(stmt);
+    case StmtKind::assign:
+      variables_[stmt.target] = value(stmt.a);
+      return;
+    case StmtKind::allocate:
+      return allocate(stmt);
     case StmtKind::alias:
       bases_[stmt.target] = address(static_cast<uint32_t>(stmt.value), stmt.a);
       return;
-    case StmtKind::store: return store(stmt);
-    case StmtKind::barrier: throw UnsupportedError("not supported yet: a barrier inside a block on a CPU");
-    case StmtKind::prefetch: return prefetch(stmt);
+    case StmtKind::store:
+      return store(stmt);
+    case StmtKind::barrier:
+      throw UnsupportedError("not supported yet: a barrier inside a block on a CPU");
+    case StmtKind::prefetch:
+      return prefetch(stmt);
   }
   throw InternalError("unknown statement");
 }
@@ -57,7 +65,8 @@ void PhaseEmitter::loop(const Stmt& stmt, StmtId) {
   loop_between(stmt.target, begin, end, stmt.value, stmt.children[0]);
 }
 
-void PhaseEmitter::loop_between(kernel::VariableId variable, Value* begin, Value* end, int64_t step, StmtId body) {
+void PhaseEmitter::loop_between(kernel::VariableId variable, Value* begin, Value* end, int64_t step,
+                                StmtId body) {
   auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
   auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
   const bool known = first != nullptr && last != nullptr;
@@ -67,8 +76,10 @@ void PhaseEmitter::loop_between(kernel::VariableId variable, Value* begin, Value
   llvm::BasicBlock* before = b_.GetInsertBlock();
   llvm::BasicBlock* inside = llvm::BasicBlock::Create(context, "loop", function_);
   llvm::BasicBlock* after = llvm::BasicBlock::Create(context, "after", function_);
-  if (runs) b_.CreateBr(inside);
-  else b_.CreateCondBr(b_.CreateICmpSLT(begin, end), inside, after);
+  if (runs)
+    b_.CreateBr(inside);
+  else
+    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), inside, after);
   const Variables outer = variables_;
   const Variables carried = live_and_assigned(body);
   b_.SetInsertPoint(inside);

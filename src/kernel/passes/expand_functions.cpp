@@ -14,8 +14,11 @@ class ExpressionArithmetic {
   static constexpr bool is_double = wide;
 
   ExpressionArithmetic(Kernel& kernel, Builder& builder, uint16_t lanes)
-      : kernel_(kernel), builder_(builder), float_{wide ? DataType::float64 : DataType::float32, lanes},
-        integer_{wide ? DataType::int64 : DataType::int32, lanes}, boolean_{DataType::boolean, lanes} {}
+      : kernel_(kernel),
+        builder_(builder),
+        float_{wide ? DataType::float64 : DataType::float32, lanes},
+        integer_{wide ? DataType::int64 : DataType::int32, lanes},
+        boolean_{DataType::boolean, lanes} {}
 
   ExprId constant(double value) { return builder_.floating(float_, value); }
   ExprId add(ExprId a, ExprId b) { return apply(ScalarOp::add, a, b); }
@@ -31,7 +34,9 @@ class ExpressionArithmetic {
   ExprId round(ExprId a) { return apply(ScalarOp::round, a); }
   ExprId max(ExprId a, ExprId b) { return apply(ScalarOp::max, a, b); }
   ExprId min(ExprId a, ExprId b) { return apply(ScalarOp::min, a, b); }
-  ExprId copysign(ExprId magnitude, ExprId sign) { return builder_.native(Native::copysign, float_, magnitude, sign); }
+  ExprId copysign(ExprId magnitude, ExprId sign) {
+    return builder_.native(Native::copysign, float_, magnitude, sign);
+  }
   ExprId select(ExprId condition, ExprId a, ExprId b) {
     return builder_.apply(ScalarOp::select, kernel_.expr(a).type, condition, a, b);
   }

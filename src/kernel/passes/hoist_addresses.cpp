@@ -11,7 +11,11 @@ namespace {
 class LoopAddresses {
  public:
   LoopAddresses(Kernel& kernel, Builder& builder, AliasRoots& roots, StmtId loop)
-      : kernel_(kernel), builder_(builder), roots_(roots), loop_(loop), effects_(effects_of(kernel, roots, loop)),
+      : kernel_(kernel),
+        builder_(builder),
+        roots_(roots),
+        loop_(loop),
+        effects_(effects_of(kernel, roots, loop)),
         is_invariant_(kernel, roots, effects_) {}
 
   StmtId rewritten() {
@@ -27,7 +31,8 @@ class LoopAddresses {
           const Stmt stmt = kernel_.stmt(id);
           if (stmt.kind != StmtKind::store && stmt.kind != StmtKind::prefetch) return none;
           const auto [buffer, index] = moved(stmt.target, parts->rewrite(stmt.a));
-          if (stmt.kind == StmtKind::prefetch) return builder_.prefetch(buffer, index, static_cast<int>(stmt.value));
+          if (stmt.kind == StmtKind::prefetch)
+            return builder_.prefetch(buffer, index, static_cast<int>(stmt.value));
           const ExprId mask = stmt.c == none ? none : parts->rewrite(stmt.c);
           return builder_.store(buffer, index, parts->rewrite(stmt.b), mask);
         });
@@ -36,7 +41,8 @@ class LoopAddresses {
     const StmtId body = rewriter.rewrite_statement(loop.children[0]);
     if (aliases_.empty()) return loop_;
     std::vector<StmtId> statements;
-    for (const Alias& alias : aliases_) statements.push_back(builder_.alias(alias.target, alias.source, alias.offset));
+    for (const Alias& alias : aliases_)
+      statements.push_back(builder_.alias(alias.target, alias.source, alias.offset));
     statements.push_back(builder_.loop(loop.loop, loop.target, loop.a, loop.b, loop.value, body));
     return builder_.block(std::move(statements));
   }
@@ -49,7 +55,8 @@ class LoopAddresses {
 
   void split(ExprId id, bool negative, Parts& parts) {
     const Expr expr = kernel_.expr(id);
-    const bool is_sum = expr.kind == ExprKind::apply && (expr.op == ScalarOp::add || expr.op == ScalarOp::sub) &&
+    const bool is_sum = expr.kind == ExprKind::apply &&
+                        (expr.op == ScalarOp::add || expr.op == ScalarOp::sub) &&
                         expr.type == Type{DataType::int64, 1};
     if (is_sum) {
       split(expr.a, negative, parts);
@@ -66,7 +73,8 @@ class LoopAddresses {
     const bool is_broadcast = expr.kind == ExprKind::broadcast;
     const bool defined_inside = buffer < effects_.defined.size() && effects_.defined[buffer];
     const bool is_register = kernel_.buffers[buffer].scope == Scope::registers;
-    if (defined_inside || is_register || (expr.type.lanes > 1 && !is_ramp && !is_broadcast)) return {buffer, index};
+    if (defined_inside || is_register || (expr.type.lanes > 1 && !is_ramp && !is_broadcast))
+      return {buffer, index};
     Parts parts = {builder_.integer(0), builder_.integer(0)};
     split(is_ramp || is_broadcast ? expr.a : index, false, parts);
     if (kernel_.expr(parts.fixed).kind == ExprKind::constant) return {buffer, index};

@@ -11,7 +11,10 @@ namespace {
 class LoopInvariants {
  public:
   LoopInvariants(Kernel& kernel, Builder& builder, const AliasRoots& roots, StmtId loop)
-      : kernel_(kernel), builder_(builder), loop_(kernel.stmt(loop)), effects_(effects_of(kernel, roots, loop)),
+      : kernel_(kernel),
+        builder_(builder),
+        loop_(kernel.stmt(loop)),
+        effects_(effects_of(kernel, roots, loop)),
         is_invariant_(kernel, roots, effects_) {}
 
   StmtId rewritten() {
@@ -23,7 +26,9 @@ class LoopInvariants {
   }
 
  private:
-  StmtId same_loop(StmtId body) { return builder_.loop(loop_.loop, loop_.target, loop_.a, loop_.b, loop_.value, body); }
+  StmtId same_loop(StmtId body) {
+    return builder_.loop(loop_.loop, loop_.target, loop_.a, loop_.b, loop_.value, body);
+  }
 
   // Only statements that every iteration reaches: what lies in inner loops and branches may never run.
   StmtId statements_of(StmtId id) {
@@ -33,7 +38,8 @@ class LoopInvariants {
       for (StmtId child : stmt.children) children.push_back(statements_of(child));
       return children == stmt.children ? id : builder_.block(std::move(children));
     }
-    const bool is_access = stmt.kind == StmtKind::store || stmt.kind == StmtKind::prefetch || stmt.kind == StmtKind::alias;
+    const bool is_access =
+        stmt.kind == StmtKind::store || stmt.kind == StmtKind::prefetch || stmt.kind == StmtKind::alias;
     ExprId* const values[3] = {is_access ? nullptr : &stmt.a, &stmt.b, &stmt.c};
     bool changed = false;
     for (ExprId* value : values) {
@@ -44,12 +50,18 @@ class LoopInvariants {
     }
     if (!changed) return id;
     switch (stmt.kind) {
-      case StmtKind::loop: return builder_.loop(stmt.loop, stmt.target, stmt.a, stmt.b, stmt.value, stmt.children[0]);
-      case StmtKind::branch: return builder_.branch(stmt.a, stmt.children[0], stmt.children.size() > 1 ? stmt.children[1] : none);
-      case StmtKind::let: return builder_.let(stmt.target, stmt.a);
-      case StmtKind::assign: return builder_.assign(stmt.target, stmt.a);
-      case StmtKind::store: return builder_.store(stmt.target, stmt.a, stmt.b, stmt.c);
-      default: return id;
+      case StmtKind::loop:
+        return builder_.loop(stmt.loop, stmt.target, stmt.a, stmt.b, stmt.value, stmt.children[0]);
+      case StmtKind::branch:
+        return builder_.branch(stmt.a, stmt.children[0], stmt.children.size() > 1 ? stmt.children[1] : none);
+      case StmtKind::let:
+        return builder_.let(stmt.target, stmt.a);
+      case StmtKind::assign:
+        return builder_.assign(stmt.target, stmt.a);
+      case StmtKind::store:
+        return builder_.store(stmt.target, stmt.a, stmt.b, stmt.c);
+      default:
+        return id;
     }
   }
 
@@ -58,8 +70,8 @@ class LoopInvariants {
     const bool is_integer_index = expr.type.element == DataType::int64;
     if (expr.kind == ExprKind::native) return true;
     if (expr.kind != ExprKind::apply) return false;
-    return !is_integer_index || expr.op == ScalarOp::div || expr.op == ScalarOp::mod || expr.op == ScalarOp::remainder ||
-           expr.op == ScalarOp::cast;
+    return !is_integer_index || expr.op == ScalarOp::div || expr.op == ScalarOp::mod ||
+           expr.op == ScalarOp::remainder || expr.op == ScalarOp::cast;
   }
 
   // Whether evaluating it a little early, on lanes and rounds that never happen, can do no harm.
@@ -77,8 +89,10 @@ class LoopInvariants {
     const Expr expr = kernel_.expr(id);
     ExprId result = id;
     if (is_invariant_(id)) {
-      if (is_worth_it(expr) && can_move(id)) result = bound(id);
-      else if (expr.kind == ExprKind::broadcast) result = rebuilt(expr);
+      if (is_worth_it(expr) && can_move(id))
+        result = bound(id);
+      else if (expr.kind == ExprKind::broadcast)
+        result = rebuilt(expr);
     } else {
       result = rebuilt(expr);
     }
@@ -88,7 +102,8 @@ class LoopInvariants {
   ExprId rebuilt(const Expr& expr) {
     Expr changed = expr;
     for (ExprId* operand : {&changed.a, &changed.b, &changed.c})
-      if (*operand != none && !(expr.kind == ExprKind::load && operand == &changed.a)) *operand = replace(*operand);
+      if (*operand != none && !(expr.kind == ExprKind::load && operand == &changed.a))
+        *operand = replace(*operand);
     return changed == expr ? builder_.share(expr) : rebuild(builder_, kernel_, changed);
   }
 

@@ -45,7 +45,8 @@ class Block {
     std::vector<StmtId> result;
     for (size_t i = 0; i < statements.size(); ++i) {
       const Stmt& stmt = kernel_.stmt(statements[i]);
-      const bool is_gone = stmt.kind == StmtKind::alias && rows_.contains(stmt.target) && !needed.contains(stmt.target);
+      const bool is_gone =
+          stmt.kind == StmtKind::alias && rows_.contains(stmt.target) && !needed.contains(stmt.target);
       if (is_gone) continue;
       if (i == position) {
         for (StmtId alias : outer_aliases_) result.push_back(alias);
@@ -64,7 +65,8 @@ class Block {
     for (size_t i = position; i-- > 0;) {
       const Stmt& stmt = kernel_.stmt(statements[i]);
       if (stmt.kind != StmtKind::alias) break;
-      pointers_[stmt.target] = {stmt.target, static_cast<BufferId>(stmt.value), stmt.a, statements[i], none, false};
+      pointers_[stmt.target] = {stmt.target, static_cast<BufferId>(stmt.value), stmt.a, statements[i], none,
+                                false};
     }
   }
 
@@ -99,7 +101,8 @@ class Block {
   ExprId without_constant(ExprId sum) {
     const Expr expr = kernel_.expr(sum);
     if (expr.kind == ExprKind::constant) return builder_.integer(0);
-    const bool ends_in_constant = expr.kind == ExprKind::apply && expr.op == ScalarOp::add && builder_.constant_value(expr.b);
+    const bool ends_in_constant =
+        expr.kind == ExprKind::apply && expr.op == ScalarOp::add && builder_.constant_value(expr.b);
     return ends_in_constant ? expr.a : sum;
   }
 
@@ -108,7 +111,8 @@ class Block {
     if (found == pointers_.end()) return;
     Pointer& pointer = found->second;
     const Expr& expr = kernel_.expr(index);
-    const bool is_simple = expr.type.lanes == 1 || expr.kind == ExprKind::ramp || expr.kind == ExprKind::broadcast;
+    const bool is_simple =
+        expr.type.lanes == 1 || expr.kind == ExprKind::ramp || expr.kind == ExprKind::broadcast;
     const ExprId moving = is_simple ? without_constant(base_of(index)) : none;
     pointer.moving = !pointer.is_used || pointer.moving == moving ? moving : none;
     pointer.is_used = true;
@@ -148,7 +152,8 @@ class Block {
       families[{pointer.source, pointer.moving}].push_back(pointer);
     }
     for (auto& [key, family] : families) {
-      std::sort(family.begin(), family.end(), [](const Pointer& a, const Pointer& b) { return a.target < b.target; });
+      std::sort(family.begin(), family.end(),
+                [](const Pointer& a, const Pointer& b) { return a.target < b.target; });
       join_family(family);
     }
     return !rows_.empty();
@@ -169,7 +174,8 @@ class Block {
       const BufferId inner = fresh(head);
       inner_aliases_.push_back(builder_.alias(inner, outer, head.moving));
       for (size_t i = first; i < std::min(first + rows_per_pointer, family.size()); ++i)
-        rows_[family[i].target] = {inner, builder_.mul(distance, builder_.integer(static_cast<int64_t>(i - first)))};
+        rows_[family[i].target] = {inner,
+                                   builder_.mul(distance, builder_.integer(static_cast<int64_t>(i - first)))};
     }
   }
 
@@ -196,7 +202,8 @@ class Block {
     Rewriter rewriter(
         kernel_, builder_,
         [&](ExprId, const Expr& expr) {
-          const auto row = expr.kind == ExprKind::load ? rows_.find(static_cast<BufferId>(expr.value)) : rows_.end();
+          const auto row =
+              expr.kind == ExprKind::load ? rows_.find(static_cast<BufferId>(expr.value)) : rows_.end();
           if (row == rows_.end()) return none;
           return builder_.load(row->second.shared, moved(row->second, row->first, expr.a), expr.b);
         },
@@ -206,14 +213,16 @@ class Block {
           const auto row = rows_.find(stmt.target);
           if (row == rows_.end()) return none;
           const ExprId index = moved(row->second, row->first, stmt.a);
-          if (stmt.kind == StmtKind::prefetch) return builder_.prefetch(row->second.shared, index, static_cast<int>(stmt.value));
+          if (stmt.kind == StmtKind::prefetch)
+            return builder_.prefetch(row->second.shared, index, static_cast<int>(stmt.value));
           const ExprId mask = stmt.c == none ? none : parts->rewrite(stmt.c);
           return builder_.store(row->second.shared, index, parts->rewrite(stmt.b), mask);
         });
     parts = &rewriter;
     std::vector<StmtId> body = inner_aliases_;
     body.push_back(rewriter.rewrite_statement(loop_.children[0]));
-    return builder_.loop(loop_.loop, loop_.target, loop_.a, loop_.b, loop_.value, builder_.block(std::move(body)));
+    return builder_.loop(loop_.loop, loop_.target, loop_.a, loop_.b, loop_.value,
+                         builder_.block(std::move(body)));
   }
 
   Kernel& kernel_;
@@ -245,12 +254,16 @@ Kernel join_rows(Kernel kernel, int most_pointers) {
   Rewriter rewriter(kernel, builder, {}, [&](StmtId id) -> StmtId {
     if (kernel.stmt(id).kind != StmtKind::block) return none;
     std::vector<StmtId> statements;
-    for (StmtId child : std::vector<StmtId>(kernel.stmt(id).children)) statements.push_back(parts->rewrite_statement(child));
+    for (StmtId child : std::vector<StmtId>(kernel.stmt(id).children))
+      statements.push_back(parts->rewrite_statement(child));
     for (size_t i = statements.size(); i-- > 0;) {
       const Stmt& stmt = kernel.stmt(statements[i]);
       if (stmt.kind != StmtKind::loop || !is_innermost(kernel, statements[i])) continue;
-      Block(kernel, builder, roots, most_pointers).rewrite(statements, i);
+      // Fewer statements may be left; the loop just made holds pointers and is not innermost any more.
+      if (Block(kernel, builder, roots, most_pointers).rewrite(statements, i)) i = statements.size();
     }
+    // Loops keep their ids where nothing changes: used_elsewhere knows them by that.
+    if (statements == kernel.stmt(id).children) return id;
     return builder.block(std::move(statements));
   });
   parts = &rewriter;

@@ -57,14 +57,18 @@ LaneValue LaneValues::load(const Expr& expr, const LaneValue& index) {
   return vector_of(builder_.load(buffer, to_vector(index), masked(expr.b)));
 }
 
-std::optional<LaneValue> LaneValues::index_arithmetic(const Expr& expr, const LaneValue& a, const LaneValue& b) {
-  if (expr.type != Type{DataType::int64, 1} || a.kind == Kind::vector || b.kind == Kind::vector) return std::nullopt;
+std::optional<LaneValue> LaneValues::index_arithmetic(const Expr& expr, const LaneValue& a,
+                                                      const LaneValue& b) {
+  if (expr.type != Type{DataType::int64, 1} || a.kind == Kind::vector || b.kind == Kind::vector)
+    return std::nullopt;
   const auto affine = [&](ExprId base, int64_t stride) {
     return LaneValue{stride == 0 ? Kind::uniform : Kind::affine, base, stride};
   };
   switch (expr.op) {
-    case ScalarOp::add: return affine(builder_.add(a.expr, b.expr), a.stride + b.stride);
-    case ScalarOp::sub: return affine(builder_.sub(a.expr, b.expr), a.stride - b.stride);
+    case ScalarOp::add:
+      return affine(builder_.add(a.expr, b.expr), a.stride + b.stride);
+    case ScalarOp::sub:
+      return affine(builder_.sub(a.expr, b.expr), a.stride - b.stride);
     case ScalarOp::mul: {
       const LaneValue& scaled = a.kind == Kind::affine ? a : b;
       const LaneValue& scale = a.kind == Kind::affine ? b : a;
@@ -73,7 +77,8 @@ std::optional<LaneValue> LaneValues::index_arithmetic(const Expr& expr, const La
       if (!by && scaled.kind == Kind::affine) return std::nullopt;
       return affine(builder_.mul(a.expr, b.expr), by ? scaled.stride * *by : 0);
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -126,11 +131,20 @@ LaneValue LaneValues::apply(const Expr& expr, const LaneValue (&operands)[3]) {
   const Type type = uniform ? expr.type : widened(expr.type);
   ExprId result = none;
   switch (expr.kind) {
-    case ExprKind::apply: result = builder_.apply(expr.op, type, a, b, c); break;
-    case ExprKind::native: result = builder_.native(expr.native, type, a, b); break;
-    case ExprKind::fma: result = builder_.fma(a, b, c); break;
-    case ExprKind::bitcast: result = builder_.bitcast(type, a); break;
-    default: throw NotVectorizable{};
+    case ExprKind::apply:
+      result = builder_.apply(expr.op, type, a, b, c);
+      break;
+    case ExprKind::native:
+      result = builder_.native(expr.native, type, a, b);
+      break;
+    case ExprKind::fma:
+      result = builder_.fma(a, b, c);
+      break;
+    case ExprKind::bitcast:
+      result = builder_.bitcast(type, a);
+      break;
+    default:
+      throw NotVectorizable{};
   }
   return {uniform ? Kind::uniform : Kind::vector, result, 0};
 }

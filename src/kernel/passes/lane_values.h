@@ -16,14 +16,15 @@ struct NotVectorizable {};
 struct LaneValue {
   enum class Kind : uint8_t { uniform, affine, vector };
   Kind kind = Kind::uniform;
-  ExprId expr = none;   // uniform: the scalar; affine: the scalar of the first lane; vector: the vector
-  int64_t stride = 0;   // affine: from lane to lane
+  ExprId expr = none;  // uniform: the scalar; affine: the scalar of the first lane; vector: the vector
+  int64_t stride = 0;  // affine: from lane to lane
 };
 
 // Expressions for one group of `lanes` consecutive iterations, remembered per expression.
 class LaneValues {
  public:
-  LaneValues(Kernel& kernel, Builder& builder, int lanes) : kernel_(kernel), builder_(builder), lanes_(lanes) {}
+  LaneValues(Kernel& kernel, Builder& builder, int lanes)
+      : kernel_(kernel), builder_(builder), lanes_(lanes) {}
 
   int lanes() const { return lanes_; }
   void define(VariableId variable, LaneValue value) { variables_[variable] = value; }

@@ -35,12 +35,21 @@ Effects effects_of(const Kernel& kernel, const AliasRoots& roots, StmtId stmt) {
     switch (s.kind) {
       case StmtKind::loop:
       case StmtKind::let:
-      case StmtKind::assign: effects.variables[s.target] = true; break;
+      case StmtKind::assign:
+        effects.variables[s.target] = true;
+        break;
       case StmtKind::allocate:
-      case StmtKind::alias: effects.defined[s.target] = true; break;
-      case StmtKind::store: effects.written[roots.root(s.target)] = true; break;
-      case StmtKind::barrier: effects.written.assign(kernel.buffers.size(), true); break;
-      default: break;
+      case StmtKind::alias:
+        effects.defined[s.target] = true;
+        break;
+      case StmtKind::store:
+        effects.written[roots.root(s.target)] = true;
+        break;
+      case StmtKind::barrier:
+        effects.written.assign(kernel.buffers.size(), true);
+        break;
+      default:
+        break;
     }
   });
   return effects;
@@ -52,7 +61,8 @@ bool Effects::any_write_may_touch(const Kernel& kernel, const AliasRoots& roots,
   const Buffer& about = kernel.buffers[root];
   if (about.scope != Scope::argument || about.no_alias) return false;
   for (BufferId other = 0; other < written.size(); ++other)
-    if (written[other] && kernel.buffers[other].scope == Scope::argument && !kernel.buffers[other].no_alias) return true;
+    if (written[other] && kernel.buffers[other].scope == Scope::argument && !kernel.buffers[other].no_alias)
+      return true;
   return false;
 }
 
@@ -76,7 +86,8 @@ bool Invariance::compute(const Expr& expr) {
     if (effects_.any_write_may_touch(kernel_, roots_, buffer)) return false;
   }
   const ExprId operands[3] = {expr.a, expr.b, expr.c};
-  return std::all_of(std::begin(operands), std::end(operands), [&](ExprId operand) { return (*this)(operand); });
+  return std::all_of(std::begin(operands), std::end(operands),
+                     [&](ExprId operand) { return (*this)(operand); });
 }
 
 bool contains_load(const Kernel& kernel, ExprId expr) {

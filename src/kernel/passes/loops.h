@@ -28,8 +28,8 @@ class AliasRoots {
 // Variables that statements at and below a statement define or assign, and buffers that they write or define.
 struct Effects {
   std::vector<bool> variables;
-  std::vector<bool> written;   // stored to, by root
-  std::vector<bool> defined;   // allocated or made an alias
+  std::vector<bool> written;  // stored to, by root
+  std::vector<bool> defined;  // allocated or made an alias
   bool any_write_may_touch(const Kernel& kernel, const AliasRoots& roots, BufferId buffer) const;
 };
 Effects effects_of(const Kernel& kernel, const AliasRoots& roots, StmtId stmt);

@@ -21,9 +21,13 @@ const std::vector<Pass>& passes() {
       {"unroll", "constant indices for register tiles",
        [](Kernel kernel, const PassOptions&) { return unroll(std::move(kernel)); }},
       {"vectorize", "whole vectors, while functions are still single expressions",
-       [](Kernel kernel, const PassOptions& options) { return vectorize(std::move(kernel), options.vector_bits); }},
+       [](Kernel kernel, const PassOptions& options) {
+         return vectorize(std::move(kernel), options.vector_bits);
+       }},
       {"unroll_serial", "less loop per multiplication; before names are given to shared values",
-       [](Kernel kernel, const PassOptions& options) { return unroll_serial(std::move(kernel), options.unroll_factor); }},
+       [](Kernel kernel, const PassOptions& options) {
+         return unroll_serial(std::move(kernel), options.unroll_factor);
+       }},
       {"expand_functions", "functions as basic operations, for the passes below to see",
        [](Kernel kernel, const PassOptions&) { return expand_functions(std::move(kernel)); }},
       {"legalize_halves", "half arithmetic in float32, expanded functions included",
@@ -46,7 +50,8 @@ const std::vector<Pass>& passes() {
 
 Kernel run_passes(Kernel kernel, const PassOptions& options) {
   for (const std::string& name : options.disabled) {
-    const bool known = std::any_of(passes().begin(), passes().end(), [&](const Pass& pass) { return pass.name == name; });
+    const bool known =
+        std::any_of(passes().begin(), passes().end(), [&](const Pass& pass) { return pass.name == name; });
     if (!known) throw UserError("there is no kernel pass '" + name + "'");
   }
   for (const Pass& pass : passes()) {

@@ -12,8 +12,8 @@
 namespace fusewise::kernel {
 
 struct PassOptions {
-  int vector_bits = 256;                 // of the target; 0: leave vector loops as serial loops
-  int unroll_factor = 4;                 // of innermost reduction loops
+  int vector_bits = 256;                        // of the target; 0: leave vector loops as serial loops
+  int unroll_factor = 4;                        // of innermost reduction loops
   std::set<std::string, std::less<>> disabled;  // names of passes to skip
   // Called after each pass that ran.
   std::function<void(std::string_view pass, const Kernel& kernel)> dump;

@@ -52,7 +52,8 @@ std::optional<Access> constant_access(const Kernel& kernel, ExprId index) {
 
 class Promoter {
  public:
-  explicit Promoter(Kernel& kernel) : kernel_(kernel), builder_(Builder::resume(kernel)), candidates_(kernel.buffers.size()) {}
+  explicit Promoter(Kernel& kernel)
+      : kernel_(kernel), builder_(Builder::resume(kernel)), candidates_(kernel.buffers.size()) {}
 
   void run() {
     collect();
@@ -73,12 +74,16 @@ class Promoter {
   }
 
  private:
-  bool is_promoted(BufferId buffer) const { return buffer < candidates_.size() && candidates_[buffer].possible; }
+  bool is_promoted(BufferId buffer) const {
+    return buffer < candidates_.size() && candidates_[buffer].possible;
+  }
 
   void note(BufferId buffer, ExprId index) {
     const std::optional<Access> access = constant_access(kernel_, index);
-    if (access) candidates_[buffer].units.push_back({access->low(), access->high(), none});
-    else candidates_[buffer].possible = false;
+    if (access)
+      candidates_[buffer].units.push_back({access->low(), access->high(), none});
+    else
+      candidates_[buffer].possible = false;
   }
 
   void collect() {
@@ -106,11 +111,14 @@ class Promoter {
     Candidate& candidate = candidates_[buffer];
     if (candidate.allocations != 1) candidate.possible = false;
     if (!candidate.possible) return;
-    std::sort(candidate.units.begin(), candidate.units.end(), [](const Unit& a, const Unit& b) { return a.low < b.low; });
+    std::sort(candidate.units.begin(), candidate.units.end(),
+              [](const Unit& a, const Unit& b) { return a.low < b.low; });
     std::vector<Unit> joined;
     for (const Unit& unit : candidate.units) {
-      if (!joined.empty() && unit.low <= joined.back().high) joined.back().high = std::max(joined.back().high, unit.high);
-      else joined.push_back(unit);
+      if (!joined.empty() && unit.low <= joined.back().high)
+        joined.back().high = std::max(joined.back().high, unit.high);
+      else
+        joined.push_back(unit);
     }
     const auto size = builder_.constant_value(kernel_.buffers[buffer].size);
     const bool fits = std::all_of(joined.begin(), joined.end(), [&](const Unit& unit) {
@@ -128,20 +136,23 @@ class Promoter {
 
   const Unit& unit_of(BufferId buffer, int64_t element) const {
     const std::vector<Unit>& units = candidates_[buffer].units;
-    auto after = std::upper_bound(units.begin(), units.end(), element, [](int64_t e, const Unit& unit) { return e < unit.low; });
+    auto after = std::upper_bound(units.begin(), units.end(), element,
+                                  [](int64_t e, const Unit& unit) { return e < unit.low; });
     return *std::prev(after);
   }
 
   StmtId declarations(BufferId buffer) {
     std::vector<StmtId> statements;
     for (const Unit& unit : candidates_[buffer].units)
-      statements.push_back(builder_.assign(unit.variable, builder_.constant(kernel_.variables[unit.variable].type, 0)));
+      statements.push_back(
+          builder_.assign(unit.variable, builder_.constant(kernel_.variables[unit.variable].type, 0)));
     return builder_.block(std::move(statements));
   }
 
   static std::vector<int> lanes_in(const Unit& unit, const Access& access) {
     std::vector<int> lanes;
-    for (int lane = 0; lane < access.lanes; ++lane) lanes.push_back(static_cast<int>(access.element(lane) - unit.low));
+    for (int lane = 0; lane < access.lanes; ++lane)
+      lanes.push_back(static_cast<int>(access.element(lane) - unit.low));
     return lanes;
   }
 
@@ -151,8 +162,10 @@ class Promoter {
     const Access access = *constant_access(kernel_, expr.a);
     const Unit& unit = unit_of(buffer, access.low());
     ExprId value = builder_.read(unit.variable);
-    if (unit.lanes() > 1) value = builder_.shuffle(value, none, lanes_in(unit, access));
-    else if (access.lanes > 1) value = builder_.broadcast(value, access.lanes);
+    if (unit.lanes() > 1)
+      value = builder_.shuffle(value, none, lanes_in(unit, access));
+    else if (access.lanes > 1)
+      value = builder_.broadcast(value, access.lanes);
     if (expr.b == none) return value;
     return builder_.apply(ScalarOp::select, expr.type, expr.b, value, builder_.constant(expr.type, 0));
   }

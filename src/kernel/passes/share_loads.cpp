@@ -16,8 +16,7 @@ namespace {
 // known, the second replaces. A value is an expression between two changes of what it depends on.
 class Sharer {
  public:
-  explicit Sharer(Kernel& kernel)
-      : kernel_(kernel), builder_(Builder::resume(kernel)), roots_(kernel) {}
+  explicit Sharer(Kernel& kernel) : kernel_(kernel), builder_(Builder::resume(kernel)), roots_(kernel) {}
 
   StmtId run(StmtId phase) {
     values_.clear();
@@ -84,17 +83,21 @@ class Sharer {
       case ExprKind::constant:
       case ExprKind::parameter:
       case ExprKind::read:
-      case ExprKind::ramp: return false;
+      case ExprKind::ramp:
+        return false;
       case ExprKind::broadcast: {
         const ExprKind inner = kernel_.expr(expr.a).kind;
         return inner != ExprKind::read && inner != ExprKind::parameter;
       }
-      case ExprKind::native: return true;
+      case ExprKind::native:
+        return true;
       case ExprKind::apply: {
         const bool is_index = expr.type == Type{DataType::int64, 1};
-        return !is_index || (expr.op != ScalarOp::add && expr.op != ScalarOp::sub && expr.op != ScalarOp::mul);
+        return !is_index ||
+               (expr.op != ScalarOp::add && expr.op != ScalarOp::sub && expr.op != ScalarOp::mul);
       }
-      default: return true;
+      default:
+        return true;
     }
   }
 
@@ -116,7 +119,8 @@ class Sharer {
     if (!replacing_) return id;
     ExprId result = changed == expr ? id : builder_.share(changed);
     if (values_[number].uses > 1 && is_worth_it(expr)) {
-      const VariableId variable = builder_.variable(expr.kind == ExprKind::load ? "loaded" : "shared", expr.type);
+      const VariableId variable =
+          builder_.variable(expr.kind == ExprKind::load ? "loaded" : "shared", expr.type);
       before.push_back(builder_.let(variable, result));
       result = builder_.read(variable);
     }
@@ -167,20 +171,28 @@ class Sharer {
   void forget_leaf(const Stmt& stmt) {
     switch (stmt.kind) {
       case StmtKind::let:
-      case StmtKind::assign: forget([&](uint32_t source) { return source == stmt.target; }); return;
+      case StmtKind::assign:
+        forget([&](uint32_t source) { return source == stmt.target; });
+        return;
       case StmtKind::allocate:
-      case StmtKind::alias: forget([&](uint32_t source) { return source == buffer_source(stmt.target); }); return;
-      case StmtKind::barrier: known_.clear(); return;
+      case StmtKind::alias:
+        forget([&](uint32_t source) { return source == buffer_source(stmt.target); });
+        return;
+      case StmtKind::barrier:
+        known_.clear();
+        return;
       case StmtKind::store: {
         Effects effects;
         effects.written.resize(kernel_.buffers.size());
         effects.written[roots_.root(stmt.target)] = true;
         forget([&](uint32_t source) {
-          return source >= first_buffer_source && effects.any_write_may_touch(kernel_, roots_, source & ~first_buffer_source);
+          return source >= first_buffer_source &&
+                 effects.any_write_may_touch(kernel_, roots_, source & ~first_buffer_source);
         });
         return;
       }
-      default: return;
+      default:
+        return;
     }
   }
 
@@ -188,14 +200,22 @@ class Sharer {
     const Stmt& old = kernel_.stmt(id);
     if (stmt.a == old.a && stmt.b == old.b && stmt.c == old.c && stmt.children == old.children) return id;
     switch (stmt.kind) {
-      case StmtKind::loop: return builder_.loop(stmt.loop, stmt.target, stmt.a, stmt.b, stmt.value, stmt.children[0]);
-      case StmtKind::branch: return builder_.branch(stmt.a, stmt.children[0], stmt.children.size() > 1 ? stmt.children[1] : none);
-      case StmtKind::let: return builder_.let(stmt.target, stmt.a);
-      case StmtKind::assign: return builder_.assign(stmt.target, stmt.a);
-      case StmtKind::alias: return builder_.alias(stmt.target, static_cast<BufferId>(stmt.value), stmt.a);
-      case StmtKind::store: return builder_.store(stmt.target, stmt.a, stmt.b, stmt.c);
-      case StmtKind::prefetch: return builder_.prefetch(stmt.target, stmt.a, static_cast<int>(stmt.value));
-      default: return id;
+      case StmtKind::loop:
+        return builder_.loop(stmt.loop, stmt.target, stmt.a, stmt.b, stmt.value, stmt.children[0]);
+      case StmtKind::branch:
+        return builder_.branch(stmt.a, stmt.children[0], stmt.children.size() > 1 ? stmt.children[1] : none);
+      case StmtKind::let:
+        return builder_.let(stmt.target, stmt.a);
+      case StmtKind::assign:
+        return builder_.assign(stmt.target, stmt.a);
+      case StmtKind::alias:
+        return builder_.alias(stmt.target, static_cast<BufferId>(stmt.value), stmt.a);
+      case StmtKind::store:
+        return builder_.store(stmt.target, stmt.a, stmt.b, stmt.c);
+      case StmtKind::prefetch:
+        return builder_.prefetch(stmt.target, stmt.a, static_cast<int>(stmt.value));
+      default:
+        return id;
     }
   }
 

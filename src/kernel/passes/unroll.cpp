@@ -63,8 +63,10 @@ StmtId unrolled_by(Kernel& kernel, Builder& builder, const Stmt& loop, int64_t f
   const StmtId main = builder.loop(LoopKind::serial, loop.target, loop.a, middle, step, builder.block(body));
   const std::optional<int64_t> rest = builder.constant_value(builder.sub(loop.b, middle));
   if (rest && *rest <= 0) return main;
-  const VariableId again = builder.variable(kernel.variables[loop.target].name, kernel.variables[loop.target].type);
-  const StmtId tail_body = substitute(kernel, builder, loop.children[0], loop.target, builder.read(again), true);
+  const VariableId again =
+      builder.variable(kernel.variables[loop.target].name, kernel.variables[loop.target].type);
+  const StmtId tail_body =
+      substitute(kernel, builder, loop.children[0], loop.target, builder.read(again), true);
   const StmtId tail = builder.loop(LoopKind::serial, again, middle, loop.b, loop.value, tail_body);
   return builder.block({main, tail});
 }
@@ -81,7 +83,8 @@ Kernel unroll(Kernel kernel) {
     const std::optional<int64_t> count = trip_count(builder, stmt);
     const bool wanted = stmt.loop == LoopKind::unrolled || (count && *count <= 1);
     if (!wanted) return none;
-    if (count && *count <= most_copies) return again->rewrite_statement(copies(kernel, builder, stmt, *count));
+    if (count && *count <= most_copies)
+      return again->rewrite_statement(copies(kernel, builder, stmt, *count));
     const StmtId body = again->rewrite_statement(stmt.children[0]);
     return builder.loop(LoopKind::serial, stmt.target, stmt.a, stmt.b, stmt.value, body);
   });
@@ -100,6 +103,8 @@ Kernel unroll_serial(Kernel kernel, int factor) {
     if (useful < 2 || !reduces(kernel, stmt)) return none;
     const std::optional<int64_t> count = trip_count(builder, stmt);
     if (count && *count <= useful) return copies(kernel, builder, stmt, *count);
+    // A loop over the taps of a window, cut at its border, would spend its time in what remains.
+    if (builder.range(builder.sub(stmt.b, stmt.a)).high < 2 * useful * stmt.value) return none;
     return unrolled_by(kernel, builder, stmt, useful);
   });
   rewriter.rewrite_phases();

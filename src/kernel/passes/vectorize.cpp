@@ -45,7 +45,8 @@ int widest_bytes(const Kernel& kernel, StmtId body) {
 
 class Vectorizer {
  public:
-  Vectorizer(Kernel& kernel, Builder& builder, const Stmt& loop) : kernel_(kernel), builder_(builder), loop_(loop) {}
+  Vectorizer(Kernel& kernel, Builder& builder, const Stmt& loop)
+      : kernel_(kernel), builder_(builder), loop_(loop) {}
 
   // The body for the iterations first, first + step, ...: `widths` gives the lanes of each vector.
   StmtId body(ExprId first, const std::vector<int>& widths) {
@@ -56,7 +57,8 @@ class Vectorizer {
       LaneValues values(kernel_, builder_, lanes);
       const ExprId start = builder_.add(first, builder_.integer(done * loop_.value));
       const bool single = lanes == 1;
-      values.define(loop_.target, {single ? LaneValue::Kind::uniform : LaneValue::Kind::affine, start, single ? 0 : loop_.value});
+      values.define(loop_.target, {single ? LaneValue::Kind::uniform : LaneValue::Kind::affine, start,
+                                   single ? 0 : loop_.value});
       groups_.push_back(std::move(values));
       done += lanes;
     }
@@ -111,11 +113,16 @@ void Vectorizer::statement(StmtId id, bool unconditional, std::vector<StmtId>& o
     case StmtKind::block:
       for (StmtId child : stmt.children) statement(child, unconditional, out);
       return;
-    case StmtKind::let: return let(stmt, out);
-    case StmtKind::assign: return assign(stmt, unconditional, out);
-    case StmtKind::store: return store(stmt, out);
-    case StmtKind::loop: return serial_loop(stmt, out);
-    case StmtKind::branch: return branch(stmt, out);
+    case StmtKind::let:
+      return let(stmt, out);
+    case StmtKind::assign:
+      return assign(stmt, unconditional, out);
+    case StmtKind::store:
+      return store(stmt, out);
+    case StmtKind::loop:
+      return serial_loop(stmt, out);
+    case StmtKind::branch:
+      return branch(stmt, out);
     case StmtKind::alias:
       out.push_back(builder_.alias(stmt.target, static_cast<BufferId>(stmt.value), uniform(stmt.a)));
       return;
@@ -127,7 +134,8 @@ void Vectorizer::statement(StmtId id, bool unconditional, std::vector<StmtId>& o
       }
       return;
     case StmtKind::allocate:
-    case StmtKind::barrier: throw NotVectorizable{};
+    case StmtKind::barrier:
+      throw NotVectorizable{};
   }
 }
 
@@ -171,11 +179,13 @@ void Vectorizer::assign(const Stmt& stmt, bool unconditional, std::vector<StmtId
     const ExprId mask = groups_[i].mask();
     ExprId value = values[i];
     if (mask != none)
-      value = builder_.apply(ScalarOp::select, kernel_.expr(value).type, mask, value, builder_.read(variable));
+      value =
+          builder_.apply(ScalarOp::select, kernel_.expr(value).type, mask, value, builder_.read(variable));
     out.push_back(builder_.assign(variable, value));
     if (declares) {
       const bool single = groups_[i].lanes() == 1;
-      groups_[i].define(stmt.target, {single ? LaneValue::Kind::uniform : LaneValue::Kind::vector, builder_.read(variable), 0});
+      groups_[i].define(stmt.target, {single ? LaneValue::Kind::uniform : LaneValue::Kind::vector,
+                                      builder_.read(variable), 0});
     }
   }
 }
@@ -196,7 +206,8 @@ void Vectorizer::serial_loop(const Stmt& stmt, std::vector<StmtId>& out) {
   const ExprId end = uniform(stmt.b);
   std::vector<StmtId> inner;
   statement(stmt.children[0], false, inner);
-  out.push_back(builder_.loop(stmt.loop, stmt.target, begin, end, stmt.value, builder_.block(std::move(inner))));
+  out.push_back(
+      builder_.loop(stmt.loop, stmt.target, begin, end, stmt.value, builder_.block(std::move(inner))));
 }
 
 void Vectorizer::branch(const Stmt& stmt, std::vector<StmtId>& out) {
@@ -285,7 +296,8 @@ bool assigns_outer_variable(const Kernel& kernel, StmtId loop) {
     for_each_operand(stmt, [&](ExprId operand) {
       visitor.visit(operand, [&](ExprId expr_id) {
         const Expr& expr = kernel.expr(expr_id);
-        found = found || (expr.kind == ExprKind::read && assigned.contains(static_cast<VariableId>(expr.value)));
+        found =
+            found || (expr.kind == ExprKind::read && assigned.contains(static_cast<VariableId>(expr.value)));
       });
     });
   }
@@ -302,7 +314,8 @@ Kernel vectorize(Kernel kernel, int vector_bits) {
     Stmt stmt = kernel.stmt(id);
     if (stmt.kind != StmtKind::loop || stmt.loop != LoopKind::vector) return none;
     stmt.children[0] = again->rewrite_statement(stmt.children[0]);
-    const int lanes = std::clamp(vector_bits / bits_per_byte / widest_bytes(kernel, stmt.children[0]), 1, most_lanes);
+    const int lanes =
+        std::clamp(vector_bits / bits_per_byte / widest_bytes(kernel, stmt.children[0]), 1, most_lanes);
     try {
       if (assigns_outer_variable(kernel, id)) throw NotVectorizable{};
       return LoopCutter(kernel, builder, stmt, lanes).cut();
