@@ -20,31 +20,56 @@ std::function<void(std::span<std::byte>)> copy_of(std::vector<T> values) {
 
 int32_t onnx_element_type(DataType type) {
   switch (type) {
-    case DataType::float32: return 1;
-    case DataType::uint8: return 2;
-    case DataType::int8: return 3;
-    case DataType::uint16: return 4;
-    case DataType::int16: return 5;
-    case DataType::int32: return 6;
-    case DataType::int64: return 7;
-    case DataType::string: return 8;
-    case DataType::boolean: return 9;
-    case DataType::float16: return 10;
-    case DataType::float64: return 11;
-    case DataType::uint32: return 12;
-    case DataType::uint64: return 13;
-    case DataType::complex64: return 14;
-    case DataType::complex128: return 15;
-    case DataType::bfloat16: return 16;
-    case DataType::float8e4m3fn: return 17;
-    case DataType::float8e4m3fnuz: return 18;
-    case DataType::float8e5m2: return 19;
-    case DataType::float8e5m2fnuz: return 20;
-    case DataType::uint4: return 21;
-    case DataType::int4: return 22;
-    case DataType::float4e2m1: return 23;
-    case DataType::float8e8m0: return 24;
-    case DataType::undefined: break;
+    case DataType::float32:
+      return 1;
+    case DataType::uint8:
+      return 2;
+    case DataType::int8:
+      return 3;
+    case DataType::uint16:
+      return 4;
+    case DataType::int16:
+      return 5;
+    case DataType::int32:
+      return 6;
+    case DataType::int64:
+      return 7;
+    case DataType::string:
+      return 8;
+    case DataType::boolean:
+      return 9;
+    case DataType::float16:
+      return 10;
+    case DataType::float64:
+      return 11;
+    case DataType::uint32:
+      return 12;
+    case DataType::uint64:
+      return 13;
+    case DataType::complex64:
+      return 14;
+    case DataType::complex128:
+      return 15;
+    case DataType::bfloat16:
+      return 16;
+    case DataType::float8e4m3fn:
+      return 17;
+    case DataType::float8e4m3fnuz:
+      return 18;
+    case DataType::float8e5m2:
+      return 19;
+    case DataType::float8e5m2fnuz:
+      return 20;
+    case DataType::uint4:
+      return 21;
+    case DataType::int4:
+      return 22;
+    case DataType::float4e2m1:
+      return 23;
+    case DataType::float8e8m0:
+      return 24;
+    case DataType::undefined:
+      break;
   }
   return 0;
 }
@@ -55,11 +80,13 @@ OnnxTensor onnx_tensor(std::string name, std::vector<int64_t> dims, std::vector<
 OnnxTensor onnx_tensor(std::string name, std::vector<int64_t> dims, std::vector<int64_t> values) {
   return {std::move(name), DataType::int64, std::move(dims), copy_of(std::move(values))};
 }
-OnnxTensor onnx_tensor(std::string name, DataType type, std::vector<int64_t> dims, std::vector<std::byte> bytes) {
+OnnxTensor onnx_tensor(std::string name, DataType type, std::vector<int64_t> dims,
+                       std::vector<std::byte> bytes) {
   return {std::move(name), type, std::move(dims), copy_of(std::move(bytes))};
 }
 
-OnnxAttribute OnnxAttribute::reference(std::string attribute_name, std::string to, OnnxAttributeValue example) {
+OnnxAttribute OnnxAttribute::reference(std::string attribute_name, std::string to,
+                                       OnnxAttributeValue example) {
   OnnxAttribute result(std::move(attribute_name), std::move(example));
   result.refers_to = std::move(to);
   return result;
@@ -93,11 +120,15 @@ std::string OnnxGraphBuilder::ints(std::string initializer_name, std::vector<int
   return initializer(onnx_tensor(std::move(initializer_name), std::move(dims), std::move(values)));
 }
 
-std::string OnnxGraphBuilder::node(std::string op_type, std::vector<std::string> inputs, OnnxAttributes attributes,
-                                   std::string output_name, std::string domain) {
+std::string OnnxGraphBuilder::node(std::string op_type, std::vector<std::string> inputs,
+                                   OnnxAttributes attributes, std::string output_name, std::string domain) {
   if (output_name.empty()) output_name = op_type + "_" + std::to_string(nodes.size());
   const std::string node_name = "node_" + output_name;
-  nodes.push_back({node_name, std::move(op_type), std::move(domain), std::move(inputs), {output_name},
+  nodes.push_back({node_name,
+                   std::move(op_type),
+                   std::move(domain),
+                   std::move(inputs),
+                   {output_name},
                    std::move(attributes)});
   return output_name;
 }

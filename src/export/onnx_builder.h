@@ -36,14 +36,15 @@ struct OnnxTensor {
 };
 OnnxTensor onnx_tensor(std::string name, std::vector<int64_t> dims, std::vector<float> values);
 OnnxTensor onnx_tensor(std::string name, std::vector<int64_t> dims, std::vector<int64_t> values);
-OnnxTensor onnx_tensor(std::string name, DataType type, std::vector<int64_t> dims, std::vector<std::byte> bytes);
+OnnxTensor onnx_tensor(std::string name, DataType type, std::vector<int64_t> dims,
+                       std::vector<std::byte> bytes);
 
 // Nodes with what surrounds them; also the body of a nested graph.
 class OnnxGraphBuilder;
 
 using OnnxAttributeValue =
-    std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
-                 OnnxTensor, std::shared_ptr<OnnxGraphBuilder>>;
+    std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
+                 std::vector<std::string>, OnnxTensor, std::shared_ptr<OnnxGraphBuilder>>;
 struct OnnxAttribute {
   OnnxAttribute(std::string attribute_name, OnnxAttributeValue attribute_value)
       : name(std::move(attribute_name)), value(std::move(attribute_value)) {}
@@ -83,8 +84,9 @@ class OnnxGraphBuilder {
   // Appends a node with one output and gives the output's name: `output_name`, or one made from the operator.
   std::string node(std::string op_type, std::vector<std::string> inputs, OnnxAttributes attributes = {},
                    std::string output_name = "", std::string domain = "");
-  std::vector<std::string> node_with_outputs(int outputs, std::string op_type, std::vector<std::string> inputs,
-                                             OnnxAttributes attributes = {}, std::string domain = "");
+  std::vector<std::string> node_with_outputs(int outputs, std::string op_type,
+                                             std::vector<std::string> inputs, OnnxAttributes attributes = {},
+                                             std::string domain = "");
 
  private:
   friend class OnnxWriter;

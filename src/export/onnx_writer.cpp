@@ -114,13 +114,27 @@ class OnnxWriter {
       return;
     }
     switch (attribute.value.index()) {
-      case 0: a.add_int64(3, std::get<0>(attribute.value)); break;
-      case 1: a.add_float(2, std::get<1>(attribute.value)); break;
-      case 2: a.add_bytes(4, std::get<2>(attribute.value)); break;
-      case 3: for (int64_t v : std::get<3>(attribute.value)) a.add_int64(8, v); break;
-      case 4: for (float v : std::get<4>(attribute.value)) a.add_float(7, v); break;
-      case 5: for (const std::string& v : std::get<5>(attribute.value)) a.add_bytes(9, v); break;
-      case 6: write_tensor(a, 5, std::get<6>(attribute.value)); break;
+      case 0:
+        a.add_int64(3, std::get<0>(attribute.value));
+        break;
+      case 1:
+        a.add_float(2, std::get<1>(attribute.value));
+        break;
+      case 2:
+        a.add_bytes(4, std::get<2>(attribute.value));
+        break;
+      case 3:
+        for (int64_t v : std::get<3>(attribute.value)) a.add_int64(8, v);
+        break;
+      case 4:
+        for (float v : std::get<4>(attribute.value)) a.add_float(7, v);
+        break;
+      case 5:
+        for (const std::string& v : std::get<5>(attribute.value)) a.add_bytes(9, v);
+        break;
+      case 6:
+        write_tensor(a, 5, std::get<6>(attribute.value));
+        break;
       default: {
         pbf_writer graph(a, 6);
         write_graph(graph, *std::get<7>(attribute.value));
@@ -177,7 +191,8 @@ void OnnxBuilder::write(const std::filesystem::path& path) const {
   std::ofstream data(data_path, std::ios::binary);
   const std::string model = OnnxWriter(&data, data_path.filename().string()).write(*this);
   data.close();
-  if (!data) throw UserError(fmt::format("{}: cannot be written", data_path.string()), {.file = data_path.string()});
+  if (!data)
+    throw UserError(fmt::format("{}: cannot be written", data_path.string()), {.file = data_path.string()});
   write_file_atomically(path, model);
 }
 

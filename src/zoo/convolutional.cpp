@@ -21,7 +21,8 @@ std::string bottleneck(Layers& l, const std::string& name, const std::string& x,
   y = l.relu(l.conv_bn(name + ".2", y, width, width, {.kernel = 3, .stride = stride}));
   y = l.conv_bn(name + ".3", y, width, out, {}, 0.25);
   const bool same = in == out && stride == 1;
-  const std::string skip = same ? x : l.conv_bn(name + ".downsample", x, in, out, {.stride = stride, .gain = 1});
+  const std::string skip =
+      same ? x : l.conv_bn(name + ".downsample", x, in, out, {.stride = stride, .gain = 1});
   return l.relu(l.add(y, skip));
 }
 
@@ -63,7 +64,7 @@ OnnxBuilder mobilenet_v2(bool tiny) {
   int64_t channels = scaled_channels(32, factor);
   std::string x = image_input(model, tiny ? 32 : 224);
   x = relu6(l.conv_bn("features.0", x, 3, channels, {.kernel = 3, .stride = 2}));
-  const InvertedResidual stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2},
+  const InvertedResidual stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                                      {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
   int number = 1;
   for (const InvertedResidual& stage : stages) {
@@ -73,7 +74,8 @@ OnnxBuilder mobilenet_v2(bool tiny) {
       const int64_t stride = i == 0 ? stage.stride : 1, wide = channels * stage.expansion;
       std::string y = x;
       if (stage.expansion != 1) y = relu6(l.conv_bn(name + ".expand", y, channels, wide, {}));
-      y = relu6(l.conv_bn(name + ".depthwise", y, wide, wide, {.kernel = 3, .stride = stride, .groups = wide}));
+      y = relu6(
+          l.conv_bn(name + ".depthwise", y, wide, wide, {.kernel = 3, .stride = stride, .groups = wide}));
       const bool residual = stride == 1 && channels == out;
       y = l.conv_bn(name + ".project", y, wide, out, {}, residual ? 0.5 : 1);
       x = residual ? l.add(x, y) : y;
@@ -131,11 +133,12 @@ OnnxBuilder mobilenet_v3_large(bool tiny) {
     bool squeezes, hard;
     int64_t stride;
   };
-  const Block blocks[] = {{3, 16, 16, false, false, 1},  {3, 64, 24, false, false, 2},  {3, 72, 24, false, false, 1},
-                          {5, 72, 40, true, false, 2},   {5, 120, 40, true, false, 1},  {5, 120, 40, true, false, 1},
-                          {3, 240, 80, false, true, 2},  {3, 200, 80, false, true, 1},  {3, 184, 80, false, true, 1},
-                          {3, 184, 80, false, true, 1},  {3, 480, 112, true, true, 1},  {3, 672, 112, true, true, 1},
-                          {5, 672, 160, true, true, 2},  {5, 960, 160, true, true, 1},  {5, 960, 160, true, true, 1}};
+  const Block blocks[] = {
+      {3, 16, 16, false, false, 1}, {3, 64, 24, false, false, 2}, {3, 72, 24, false, false, 1},
+      {5, 72, 40, true, false, 2},  {5, 120, 40, true, false, 1}, {5, 120, 40, true, false, 1},
+      {3, 240, 80, false, true, 2}, {3, 200, 80, false, true, 1}, {3, 184, 80, false, true, 1},
+      {3, 184, 80, false, true, 1}, {3, 480, 112, true, true, 1}, {3, 672, 112, true, true, 1},
+      {5, 672, 160, true, true, 2}, {5, 960, 160, true, true, 1}, {5, 960, 160, true, true, 1}};
   const auto activate = [&](const std::string& x, bool hard) {
     return hard ? model.node("HardSwish", {x}) : l.relu(x);
   };
@@ -156,7 +159,8 @@ OnnxBuilder mobilenet_v3_large(bool tiny) {
       std::string s = model.node("GlobalAveragePool", {y});
       s = l.relu(l.conv(name + ".se.1", s, wide, squeezed, {.bias = true}));
       s = l.conv(name + ".se.2", s, squeezed, wide, {.bias = true, .gain = 1});
-      s = model.node("HardSigmoid", {s}, {{"alpha", OnnxAttributeValue(1.0f / 6.0f)}, {"beta", OnnxAttributeValue(0.5f)}});
+      s = model.node("HardSigmoid", {s},
+                     {{"alpha", OnnxAttributeValue(1.0f / 6.0f)}, {"beta", OnnxAttributeValue(0.5f)}});
       y = model.node("Mul", {s, y});
     }
     const bool residual = b.stride == 1 && channels == out;

@@ -36,10 +36,12 @@ OnnxTensor seeded(const std::string& name, std::vector<int64_t> dims, double hal
   return {name, DataType::float32, std::move(dims), fill};
 }
 
-std::string Layers::conv(const std::string& name, const std::string& x, int64_t in, int64_t out, ConvOptions o) {
+std::string Layers::conv(const std::string& name, const std::string& x, int64_t in, int64_t out,
+                         ConvOptions o) {
   const int64_t k = o.kernel, pad = k / 2, per_group = in / o.groups;
   const double half_width = std::sqrt(3 * o.gain / static_cast<double>(per_group * k * k));
-  std::vector<std::string> inputs{x, m.initializer(seeded(name + ".weight", {out, per_group, k, k}, half_width))};
+  std::vector<std::string> inputs{
+      x, m.initializer(seeded(name + ".weight", {out, per_group, k, k}, half_width))};
   if (o.bias) inputs.push_back(m.initializer(seeded(name + ".bias", {out}, 0.1)));
   return m.node("Conv", inputs,
                 {{"dilations", std::vector<int64_t>{1, 1}},
@@ -50,17 +52,18 @@ std::string Layers::conv(const std::string& name, const std::string& x, int64_t 
                 "/" + name + "/Conv_output_0");
 }
 
-std::string Layers::batch_norm(const std::string& name, const std::string& x, int64_t channels, double scale) {
+std::string Layers::batch_norm(const std::string& name, const std::string& x, int64_t channels,
+                               double scale) {
   const std::string factor = m.initializer(seeded(name + ".weight", {channels}, 0.2 * scale, scale));
   const std::string bias = m.initializer(seeded(name + ".bias", {channels}, 0.1));
   const std::string mean = m.initializer(seeded(name + ".running_mean", {channels}, 0.1));
   const std::string variance = m.initializer(seeded(name + ".running_var", {channels}, 0.2, 1));
-  return m.node("BatchNormalization", {x, factor, bias, mean, variance}, {{"epsilon", OnnxAttributeValue(1e-5f)}},
-                "/" + name + "/BatchNormalization_output_0");
+  return m.node("BatchNormalization", {x, factor, bias, mean, variance},
+                {{"epsilon", OnnxAttributeValue(1e-5f)}}, "/" + name + "/BatchNormalization_output_0");
 }
 
-std::string Layers::conv_bn(const std::string& name, const std::string& x, int64_t in, int64_t out, ConvOptions o,
-                            double scale) {
+std::string Layers::conv_bn(const std::string& name, const std::string& x, int64_t in, int64_t out,
+                            ConvOptions o, double scale) {
   return batch_norm(name + ".bn", conv(name + ".conv", x, in, out, o), out, scale);
 }
 
@@ -74,7 +77,8 @@ void Layers::classifier(const std::string& x, int64_t channels, int64_t classes)
   m.output("logits", DataType::float32, {int64_t{1}, classes});
 }
 
-std::string Layers::linear(const std::string& name, const std::string& x, int64_t in, int64_t out, double gain) {
+std::string Layers::linear(const std::string& name, const std::string& x, int64_t in, int64_t out,
+                           double gain) {
   const double half_width = std::sqrt(3 * gain / static_cast<double>(in));
   const std::string weight = m.initializer(seeded(name + ".weight", {in, out}, half_width));
   const std::string bias = m.initializer(seeded(name + ".bias", {out}, 0.05));
@@ -86,7 +90,8 @@ std::string Layers::linear(const std::string& name, const std::string& x, int64_
 std::string Layers::layer_norm(const std::string& name, const std::string& x, int64_t width) {
   const std::string scale = m.initializer(seeded(name + ".weight", {width}, 0.2, 1));
   const std::string bias = m.initializer(seeded(name + ".bias", {width}, 0.1));
-  return m.node("LayerNormalization", {x, scale, bias}, {{"axis", -1}, {"epsilon", OnnxAttributeValue(1e-5f)}},
+  return m.node("LayerNormalization", {x, scale, bias},
+                {{"axis", -1}, {"epsilon", OnnxAttributeValue(1e-5f)}},
                 "/" + name + "/LayerNormalization_output_0");
 }
 

@@ -15,7 +15,9 @@ struct Size {
 };
 
 Size bert_size(bool tiny) { return tiny ? Size{2, 32, 2, 64, 97, 64} : Size{12, 768, 12, 3072, 30522, 512}; }
-Size gpt2_size(bool tiny) { return tiny ? Size{2, 32, 2, 128, 97, 64} : Size{12, 768, 12, 3072, 50257, 1024}; }
+Size gpt2_size(bool tiny) {
+  return tiny ? Size{2, 32, 2, 128, 97, 64} : Size{12, 768, 12, 3072, 50257, 1024};
+}
 
 // 0.5 x (1 + erf(x / sqrt 2)), as exporters open it.
 std::string gelu_by_erf(Layers& l, const std::string& x) {
@@ -49,7 +51,8 @@ std::string joined(Layers& l, const Size& s, const std::string& x) {
   return l.reshape(l.transpose(x, {0, 2, 1, 3}), {0, 0, s.width});
 }
 
-std::string embedding(Layers& l, const std::string& name, const std::string& ids, int64_t count, int64_t width) {
+std::string embedding(Layers& l, const std::string& name, const std::string& ids, int64_t count,
+                      int64_t width) {
   const std::string table = l.m.initializer(seeded(name + ".weight", {count, width}, 1));
   return l.m.node("Gather", {table, ids}, {{"axis", 0}});
 }
@@ -96,8 +99,10 @@ std::string gpt2_attention(Layers& l, const Size& s, int layer, const std::strin
   }
   const auto present = [&](const std::string& what, const std::string& value) {
     const std::string present_name = "present_" + what + "_" + number;
-    if (decodes) l.m.node("Concat", {"past_" + what + "_" + number, value}, {{"axis", 2}}, present_name);
-    else l.m.node("Identity", {value}, {}, present_name);
+    if (decodes)
+      l.m.node("Concat", {"past_" + what + "_" + number, value}, {{"axis", 2}}, present_name);
+    else
+      l.m.node("Identity", {value}, {}, present_name);
     l.m.output(present_name, DataType::float32, {batch, s.heads, total_name, s.head()});
     return present_name;
   };
@@ -113,7 +118,8 @@ std::string gpt2_attention(Layers& l, const Size& s, int layer, const std::strin
 // Whether column j <= row i.
 void causal_mask(Layers& l) {
   const std::string length = l.m.node("Squeeze", {"length", l.m.ints("axis_zero", {1}, {0})});
-  const std::string range = l.m.node("Range", {l.m.ints("zero", {}, {0}), length, l.m.ints("one_step", {}, {1})});
+  const std::string range =
+      l.m.node("Range", {l.m.ints("zero", {}, {0}), length, l.m.ints("one_step", {}, {1})});
   const std::string column = l.m.node("Unsqueeze", {range, "axis_zero"});
   const std::string row = l.m.node("Unsqueeze", {range, l.m.ints("axis_one", {1}, {1})});
   l.m.node("LessOrEqual", {column, row}, {}, "causal_mask");

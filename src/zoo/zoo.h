@@ -1,5 +1,6 @@
-// Embedded models: the acceptance networks with seeded random weights, written as ONNX files the way exporters
-// write them (batch normalisation kept, GELU as a chain around Erf, ...), each in full and in a tiny size.
+// Embedded models: the acceptance networks with seeded random weights, written as ONNX files the way
+// exporters write them (batch normalisation kept, GELU as a chain around Erf, ...), each in full and in a
+// tiny size.
 #pragma once
 
 #include <filesystem>

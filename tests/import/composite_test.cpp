@@ -22,12 +22,15 @@ Tensor resized(const Tensor& x, Ints sizes, OnnxAttributes attributes) {
 
 TEST(Resize, NearestAndLinear) {
   const Tensor x = floats({1, 1, 4}, {1, 2, 3, 4});
-  EXPECT_THAT(values(resized(x, {1, 1, 8}, {{"mode", "nearest"}, {"coordinate_transformation_mode", "asymmetric"},
-                                             {"nearest_mode", "floor"}})),
+  EXPECT_THAT(values(resized(x, {1, 1, 8},
+                             {{"mode", "nearest"},
+                              {"coordinate_transformation_mode", "asymmetric"},
+                              {"nearest_mode", "floor"}})),
               ElementsAre(1, 1, 2, 2, 3, 3, 4, 4));
   EXPECT_THAT(values(resized(x, {1, 1, 8}, {{"mode", "linear"}})),
               ElementsAre(1, 1.25f, 1.75f, 2.25f, 2.75f, 3.25f, 3.75f, 4));
-  EXPECT_THAT(values(resized(x, {1, 1, 7}, {{"mode", "linear"}, {"coordinate_transformation_mode", "align_corners"}})),
+  EXPECT_THAT(values(resized(x, {1, 1, 7},
+                             {{"mode", "linear"}, {"coordinate_transformation_mode", "align_corners"}})),
               ElementsAre(1, 1.5f, 2, 2.5f, 3, 3.5f, 4));
   EXPECT_THAT(values(resized(x, {1, 1, 2}, {{"mode", "nearest"}})), ElementsAre(1, 3));
 }
@@ -57,7 +60,8 @@ TEST(ScatterElements, ConstantIndicesAndIndicesOfDataAgree) {
 
 TEST(ScatterElements, CombinesRepeatedIndices) {
   const auto scatter = [](const char* how) {
-    return values(run_node(18, "ScatterElements", {floats({3}, {1, 2, 3}), ints({3}, {1, 1, 0}), floats({3}, {5, 7, -9})},
+    return values(run_node(18, "ScatterElements",
+                           {floats({3}, {1, 2, 3}), ints({3}, {1, 1, 0}), floats({3}, {5, 7, -9})},
                            {{"reduction", how}})[0]);
   };
   EXPECT_THAT(scatter("add"), ElementsAre(-8, 14, 3));
@@ -67,14 +71,16 @@ TEST(ScatterElements, CombinesRepeatedIndices) {
 }
 
 TEST(ScatterND, ReplacesRows) {
-  const auto y = run_node(13, "ScatterND", {ramp({3, 2}), ints({2, 1}, {2, 0}), floats({2, 2}, {10, 11, 20, 21})});
+  const auto y =
+      run_node(13, "ScatterND", {ramp({3, 2}), ints({2, 1}, {2, 0}), floats({2, 2}, {10, 11, 20, 21})});
   EXPECT_THAT(values(y[0]), ElementsAre(20, 21, 2, 3, 10, 11));
 }
 
 TEST(Quantize, RoundsHalfToEvenAndSaturates) {
   const Tensor zero = Tensor::from(DataType::uint8, {}, std::vector<uint8_t>{10});
-  const auto y = run_node(13, "QuantizeLinear", {floats({5}, {0.25f, 0.75f, -100, 1000, -3}), floats({}, {0.5f}), zero},
-                          {}, DataType::uint8);
+  const auto y =
+      run_node(13, "QuantizeLinear", {floats({5}, {0.25f, 0.75f, -100, 1000, -3}), floats({}, {0.5f}), zero},
+               {}, DataType::uint8);
   EXPECT_THAT(values<uint8_t>(y[0]), ElementsAre(10, 12, 0, 255, 4));
 }
 
@@ -111,14 +117,19 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 // One hidden unit and one input: the gates are plain numbers.
 TEST(Lstm, AgreesWithPlainLoops) {
-  const std::vector<float> x{0.5f, -1, 2}, w{0.1f, 0.2f, 0.3f, 0.4f}, r{0.5f, -0.5f, 0.25f, 1}, b{0.1f, 0, -0.2f, 0.3f, 0, 0.1f, 0, 0};
+  const std::vector<float> x{0.5f, -1, 2}, w{0.1f, 0.2f, 0.3f, 0.4f}, r{0.5f, -0.5f, 0.25f, 1},
+      b{0.1f, 0, -0.2f, 0.3f, 0, 0.1f, 0, 0};
   for (const bool backwards : {false, true}) {
     OnnxBuilder model(14);
     model.input("x", DataType::float32, {int64_t{3}, int64_t{1}, int64_t{1}});
     model.floats("w", {1, 4, 1}, w);
     model.floats("r", {1, 4, 1}, r);
     model.floats("b", {1, 8}, b);
-    model.nodes.push_back({"lstm", "LSTM", "", {"x", "w", "r", "b"}, {"y", "y_h", "y_c"},
+    model.nodes.push_back({"lstm",
+                           "LSTM",
+                           "",
+                           {"x", "w", "r", "b"},
+                           {"y", "y_h", "y_c"},
                            {{"hidden_size", 1}, {"direction", backwards ? "reverse" : "forward"}}});
     for (const char* name : {"y", "y_h", "y_c"}) model.output_without_shape(name, DataType::float32);
     const auto out = run(model, {floats({3, 1, 1}, x)});
@@ -127,7 +138,8 @@ TEST(Lstm, AgreesWithPlainLoops) {
     for (size_t i = 0; i < 3; ++i) {
       const size_t t = backwards ? 2 - i : i;
       const auto gate = [&](size_t g) { return x[t] * w[g] + h * r[g] + b[g] + b[g + 4]; };
-      const double in = sigmoid(gate(0)), o = sigmoid(gate(1)), f = sigmoid(gate(2)), fresh = std::tanh(gate(3));
+      const double in = sigmoid(gate(0)), o = sigmoid(gate(1)), f = sigmoid(gate(2)),
+                   fresh = std::tanh(gate(3));
       cell = f * cell + in * fresh;
       h = o * std::tanh(cell);
       expected[t] = static_cast<float>(h);
@@ -140,13 +152,16 @@ TEST(Lstm, AgreesWithPlainLoops) {
 }
 
 TEST(Gru, BothPlacesOfTheReset) {
-  const std::vector<float> x{0.5f, -1}, w{0.1f, 0.2f, 0.3f}, r{0.5f, -0.5f, 0.75f}, b{0.1f, 0, -0.2f, 0.3f, 0, 0.4f};
+  const std::vector<float> x{0.5f, -1}, w{0.1f, 0.2f, 0.3f}, r{0.5f, -0.5f, 0.75f},
+      b{0.1f, 0, -0.2f, 0.3f, 0, 0.4f};
   for (const bool late : {false, true}) {
-    const auto y = run_node(14, "GRU", {floats({2, 1, 1}, x), floats({1, 3, 1}, w), floats({1, 3, 1}, r), floats({1, 6}, b)},
-                            {{"hidden_size", 1}, {"linear_before_reset", late ? 1 : 0}});
+    const auto y = run_node(
+        14, "GRU", {floats({2, 1, 1}, x), floats({1, 3, 1}, w), floats({1, 3, 1}, r), floats({1, 6}, b)},
+        {{"hidden_size", 1}, {"linear_before_reset", late ? 1 : 0}});
     double h = 0;
     for (float v : x) {
-      const double z = sigmoid(v * w[0] + h * r[0] + b[0] + b[3]), s = sigmoid(v * w[1] + h * r[1] + b[1] + b[4]);
+      const double z = sigmoid(v * w[0] + h * r[0] + b[0] + b[3]),
+                   s = sigmoid(v * w[1] + h * r[1] + b[1] + b[4]);
       const double from_state = late ? s * (h * r[2] + b[5]) : s * h * r[2] + b[5];
       h = (1 - z) * std::tanh(v * w[2] + b[2] + from_state) + z * h;
     }
@@ -164,7 +179,8 @@ TEST(BoundInputs, MakeShapesOfDataStatic) {
   const Ints target{3, 2};
   auto owner = std::make_shared<const Ints>(target);
   ImportOptions options;
-  options.bound_inputs["shape"] = {{DataType::int64, {Dim(2)}}, std::as_bytes(std::span(*owner)), owner, "shape"};
+  options.bound_inputs["shape"] = {
+      {DataType::int64, {Dim(2)}}, std::as_bytes(std::span(*owner)), owner, "shape"};
   options.symbol_values["n"] = 6;
   const graph::Graph graph = imported(model.serialize(), options);
   ASSERT_EQ(graph.inputs.size(), 1u);

@@ -1,4 +1,5 @@
-// Files that are damaged, cut short or made to do harm: an error in words, or a success, and never anything else.
+// Files that are damaged, cut short or made to do harm: an error in words, or a success, and never anything
+// else.
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +28,8 @@ OnnxBuilder small_model() {
   std::string y = model.node("Conv", {"x", w}, {{"pads", std::vector<int64_t>{1, 1}}, {"group", 1}});
   y = model.node("Softmax", {y}, {{"axis", 1}});
   const std::string shape = model.node("Shape", {"x"});
-  const std::string n = model.node("Slice", {shape, model.ints("zero", {1}, {0}), model.ints("one", {1}, {1})});
+  const std::string n =
+      model.node("Slice", {shape, model.ints("zero", {1}, {0}), model.ints("one", {1}, {1})});
   const std::string target = model.node("Concat", {n, model.ints("rest", {1}, {-1})}, {{"axis", 0}});
   y = model.node("Reshape", {y, target});
   y = model.node("Pad", {y, model.ints("pads", {4}, {0, 1, 0, 2})}, {{"mode", "edge"}});
@@ -38,7 +40,8 @@ OnnxBuilder small_model() {
   return model;
 }
 
-// True when it was imported. Anything but the two kinds of error for the user's side escapes and fails the test.
+// True when it was imported. Anything but the two kinds of error for the user's side escapes and fails the
+// test.
 bool survives(const std::string& bytes) {
   try {
     imported(bytes, {.allow_missing_external_data = true});
@@ -88,7 +91,8 @@ TEST(Hostile, NestedGraphsWithoutEnd) {
     auto inner = body;
     for (int i = 0; i < levels; ++i) {
       auto outer = std::make_shared<OnnxGraphBuilder>();
-      outer->node("If", {"condition"}, {{"then_branch", inner}, {"else_branch", body}}, "r" + std::to_string(i));
+      outer->node("If", {"condition"}, {{"then_branch", inner}, {"else_branch", body}},
+                  "r" + std::to_string(i));
       outer->output_without_shape("r" + std::to_string(i), DataType::float32);
       inner = outer;
     }
@@ -154,7 +158,8 @@ class ExternalData : public ::testing::Test {
     model.write(path);
     return import_onnx(path.string());
   }
-  std::string refusal(const std::string& location, const std::string& offset = "", const std::string& length = "") {
+  std::string refusal(const std::string& location, const std::string& offset = "",
+                      const std::string& length = "") {
     try {
       load(location, offset, length);
     } catch (const UserError& e) {

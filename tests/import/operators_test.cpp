@@ -13,8 +13,8 @@ namespace fusewise {
 namespace {
 
 using namespace import_test;  // NOLINT
-using ::testing::ElementsAre;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
@@ -42,7 +42,9 @@ TEST(Softmax, InfinitiesAndNaN) {
   EXPECT_TRUE(std::isnan(values(run_node(13, "Softmax", {floats({3}, {0, nan_value, 1})})[0])[2]));
 }
 
-TEST(Softmax, OfAScalarIsOne) { EXPECT_THAT(values(run_node(13, "Softmax", {floats({}, {5})})[0]), ElementsAre(1)); }
+TEST(Softmax, OfAScalarIsOne) {
+  EXPECT_THAT(values(run_node(13, "Softmax", {floats({}, {5})})[0]), ElementsAre(1));
+}
 
 TEST(Relu, PropagatesNaN) {
   const auto y = values(run_node(17, "Relu", {floats({4}, {nan_value, 1, nan_value, -2})})[0]);
@@ -96,7 +98,9 @@ TEST(Reduce, NoopWithEmptyAxes) {
   EXPECT_THAT(values(run_node(18, "ReduceSum", {x})[0]), ElementsAre(66 - 60));
 }
 
-TEST(Reduce, OfAScalar) { EXPECT_THAT(values(run_node(13, "ReduceMin", {floats({}, {-7})})[0]), ElementsAre(-7)); }
+TEST(Reduce, OfAScalar) {
+  EXPECT_THAT(values(run_node(13, "ReduceMin", {floats({}, {-7})})[0]), ElementsAre(-7));
+}
 
 TEST(Reduce, AxesAsOperand) {
   const auto y = run_node(13, "ReduceSum", {ramp({2, 3})}, {{"keepdims", 0}}, DataType::float32, {{1, {-1}}});
@@ -105,15 +109,20 @@ TEST(Reduce, AxesAsOperand) {
 
 TEST(ArgMax, FirstAndLastPosition) {
   const Tensor x = floats({1, 4}, {1, 5, 5, 0});
-  EXPECT_THAT(values<int64_t>(run_node(13, "ArgMax", {x}, {{"axis", 1}}, DataType::int64)[0]), ElementsAre(1));
-  EXPECT_THAT(values<int64_t>(run_node(13, "ArgMax", {x}, {{"axis", 1}, {"select_last_index", 1}}, DataType::int64)[0]),
+  EXPECT_THAT(values<int64_t>(run_node(13, "ArgMax", {x}, {{"axis", 1}}, DataType::int64)[0]),
+              ElementsAre(1));
+  EXPECT_THAT(values<int64_t>(
+                  run_node(13, "ArgMax", {x}, {{"axis", 1}, {"select_last_index", 1}}, DataType::int64)[0]),
               ElementsAre(2));
 }
 
 TEST(Gemm, TransposesScalesAndBroadcastsTheBias) {
   // A' is [2, 3], B' is [3, 2].
   const auto y = run_node(13, "Gemm", {ramp({3, 2}), ramp({2, 3}), floats({2, 1}, {10, 20})},
-                          {{"transA", 1}, {"transB", 1}, {"alpha", OnnxAttributeValue(2.0f)}, {"beta", OnnxAttributeValue(0.5f)}});
+                          {{"transA", 1},
+                           {"transB", 1},
+                           {"alpha", OnnxAttributeValue(2.0f)},
+                           {"beta", OnnxAttributeValue(0.5f)}});
   EXPECT_THAT(values(y[0]), ElementsAre(2 * 10 + 5, 2 * 28 + 5, 2 * 13 + 10, 2 * 40 + 10));
 }
 
@@ -133,15 +142,19 @@ struct ConvCase {
 };
 
 TEST(Conv, AgreesWithPlainLoops) {
-  const ConvCase cases[] = {{1, 1, 0, 0, 1}, {2, 1, 1, 1, 1}, {1, 2, 2, 1, 1}, {2, 1, 0, 3, 2}, {3, 1, 1, 0, 2}};
+  const ConvCase cases[] = {
+      {1, 1, 0, 0, 1}, {2, 1, 1, 1, 1}, {1, 2, 2, 1, 1}, {2, 1, 0, 3, 2}, {3, 1, 1, 0, 2}};
   const int64_t n = 2, in = 4, out = 6, length = 11, kernel = 3;
   for (const ConvCase& c : cases) {
     const Tensor x = ramp({n, in, length}, 40, 0.125f), w = ramp({out, in / c.groups, kernel}, 13, 0.25f);
     const Tensor bias = ramp({out}, 2);
     const auto y = run_node(13, "Conv", {x, w, bias},
-                            {{"strides", Ints{c.stride}}, {"dilations", Ints{c.dilation}},
-                             {"pads", Ints{c.pad_low, c.pad_high}}, {"group", OnnxAttributeValue(c.groups)}});
-    const int64_t positions = (length + c.pad_low + c.pad_high - (kernel - 1) * c.dilation - 1) / c.stride + 1;
+                            {{"strides", Ints{c.stride}},
+                             {"dilations", Ints{c.dilation}},
+                             {"pads", Ints{c.pad_low, c.pad_high}},
+                             {"group", OnnxAttributeValue(c.groups)}});
+    const int64_t positions =
+        (length + c.pad_low + c.pad_high - (kernel - 1) * c.dilation - 1) / c.stride + 1;
     ASSERT_EQ(y[0].shape, (Ints{n, out, positions}));
     std::vector<float> expected;
     for (int64_t b = 0; b < n; ++b)
@@ -164,8 +177,10 @@ TEST(Conv, AgreesWithPlainLoops) {
 
 TEST(Conv, SamePaddingPutsTheOddElementWhereItSays) {
   const Tensor x = floats({1, 1, 4}, {1, 2, 3, 4}), w = floats({1, 1, 2}, {1, 10});
-  EXPECT_THAT(values(run_node(13, "Conv", {x, w}, {{"auto_pad", "SAME_UPPER"}})[0]), ElementsAre(21, 32, 43, 4));
-  EXPECT_THAT(values(run_node(13, "Conv", {x, w}, {{"auto_pad", "SAME_LOWER"}})[0]), ElementsAre(10, 21, 32, 43));
+  EXPECT_THAT(values(run_node(13, "Conv", {x, w}, {{"auto_pad", "SAME_UPPER"}})[0]),
+              ElementsAre(21, 32, 43, 4));
+  EXPECT_THAT(values(run_node(13, "Conv", {x, w}, {{"auto_pad", "SAME_LOWER"}})[0]),
+              ElementsAre(10, 21, 32, 43));
 }
 
 struct TransposeCase {
@@ -180,8 +195,10 @@ TEST(ConvTranspose, AgreesWithPlainLoops) {
   for (const TransposeCase& c : cases) {
     const Tensor x = ramp({1, in, length}, 9, 0.5f), w = ramp({in, per_group, c.kernel}, 11, 0.25f);
     const auto y = run_node(13, "ConvTranspose", {x, w},
-                            {{"strides", Ints{c.stride}}, {"dilations", Ints{c.dilation}},
-                             {"pads", Ints{c.pad_low, c.pad_high}}, {"group", OnnxAttributeValue(c.groups)},
+                            {{"strides", Ints{c.stride}},
+                             {"dilations", Ints{c.dilation}},
+                             {"pads", Ints{c.pad_low, c.pad_high}},
+                             {"group", OnnxAttributeValue(c.groups)},
                              {"output_padding", Ints{c.output_padding}}});
     const int64_t out = per_group * c.groups;
     const int64_t full = (length - 1) * c.stride + (c.kernel - 1) * c.dilation + 1;
@@ -214,8 +231,9 @@ TEST(AveragePool, CountsPaddingOnlyWhenAsked) {
 
 TEST(AveragePool, CeilModeNeverCountsWhatItAdds) {
   const Tensor x = floats({1, 1, 4}, {1, 2, 3, 4});
-  const auto y = run_node(11, "AveragePool", {x},
-                          {{"kernel_shape", Ints{3}}, {"strides", Ints{2}}, {"ceil_mode", 1}, {"count_include_pad", 1}});
+  const auto y =
+      run_node(11, "AveragePool", {x},
+               {{"kernel_shape", Ints{3}}, {"strides", Ints{2}}, {"ceil_mode", 1}, {"count_include_pad", 1}});
   EXPECT_THAT(values(y[0]), ElementsAre(2, 3.5f));
 }
 
@@ -242,9 +260,12 @@ TEST(Slice, ClampsAndGoesBackwards) {
 }
 
 TEST(Reshape, ZeroCopiesUnlessAllowed) {
-  EXPECT_EQ(run_node(14, "Reshape", {ramp({2, 3, 4})}, {}, DataType::float32, {{1, {0, -1}}})[0].shape, (Ints{2, 12}));
-  EXPECT_EQ(run_node(14, "Reshape", {floats({0, 3}, {})}, {{"allowzero", 1}}, DataType::float32, {{1, {3, 0}}})[0].shape,
-            (Ints{3, 0}));
+  EXPECT_EQ(run_node(14, "Reshape", {ramp({2, 3, 4})}, {}, DataType::float32, {{1, {0, -1}}})[0].shape,
+            (Ints{2, 12}));
+  EXPECT_EQ(
+      run_node(14, "Reshape", {floats({0, 3}, {})}, {{"allowzero", 1}}, DataType::float32, {{1, {3, 0}}})[0]
+          .shape,
+      (Ints{3, 0}));
   EXPECT_THROW(run_node(14, "Reshape", {ramp({2, 3})}, {}, DataType::float32, {{1, {4, -1}}}), UserError);
   EXPECT_THROW(run_node(14, "Reshape", {ramp({2, 3})}, {}, DataType::float32, {{1, {-1, -1}}}), UserError);
 }
@@ -276,16 +297,19 @@ TEST(GatherND, WithBatchDimensions) {
 }
 
 TEST(Mod, SignFollowsTheSpecification) {
-  EXPECT_THAT(values<int64_t>(run_node(13, "Mod", {ints({2}, {-5, 5}), ints({2}, {3, -3})}, {}, DataType::int64)[0]),
-              ElementsAre(1, -1));
-  EXPECT_THAT(values(run_node(13, "Mod", {floats({1}, {-5}), floats({1}, {3})}, {{"fmod", 1}})[0]), ElementsAre(-2));
+  EXPECT_THAT(
+      values<int64_t>(run_node(13, "Mod", {ints({2}, {-5, 5}), ints({2}, {3, -3})}, {}, DataType::int64)[0]),
+      ElementsAre(1, -1));
+  EXPECT_THAT(values(run_node(13, "Mod", {floats({1}, {-5}), floats({1}, {3})}, {{"fmod", 1}})[0]),
+              ElementsAre(-2));
 }
 
 TEST(LayerNormalization, SurvivesALargeMean) {
   for (float mean : {0.0f, 100.0f, 1e3f, 1e4f}) {
     std::vector<float> x(16);
     for (size_t i = 0; i < x.size(); ++i) x[i] = mean + static_cast<float>(i) * 1e-3f;
-    const auto y = run_node(17, "LayerNormalization", {floats({1, 16}, x), floats({16}, std::vector<float>(16, 1))});
+    const auto y =
+        run_node(17, "LayerNormalization", {floats({1, 16}, x), floats({16}, std::vector<float>(16, 1))});
     // At 1e4 the mean itself is rounded to a thousandth.
     EXPECT_NEAR(values(y[0])[0], -1.34, mean < 1e4f ? 0.02 : 0.1) << mean;
   }
@@ -294,29 +318,33 @@ TEST(LayerNormalization, SurvivesALargeMean) {
 TEST(LayerNormalization, HalfPrecisionDoesNotOverflow) {
   std::vector<uint16_t> x, ones(4, float_to_float16(1));
   for (float v : {300.f, -300.f, 300.f, -300.f}) x.push_back(float_to_float16(v));
-  const auto y = run_node(17, "LayerNormalization", {Tensor::from(DataType::float16, {1, 4}, x),
-                                                     Tensor::from(DataType::float16, {4}, ones)}, {}, DataType::float16);
+  const auto y =
+      run_node(17, "LayerNormalization",
+               {Tensor::from(DataType::float16, {1, 4}, x), Tensor::from(DataType::float16, {4}, ones)}, {},
+               DataType::float16);
   EXPECT_THAT(values<uint16_t>(y[0]), ElementsAre(0x3c00, 0xbc00, 0x3c00, 0xbc00));
 }
 
 TEST(BatchNormalization, ScalesByChannel) {
-  const auto y = run_node(15, "BatchNormalization",
-                          {ramp({1, 2, 2}), floats({2}, {2, 4}), floats({2}, {1, -1}), floats({2}, {0, 2}),
-                           floats({2}, {4, 16})},
-                          {{"epsilon", OnnxAttributeValue(0.0f)}});
+  const auto y = run_node(
+      15, "BatchNormalization",
+      {ramp({1, 2, 2}), floats({2}, {2, 4}), floats({2}, {1, -1}), floats({2}, {0, 2}), floats({2}, {4, 16})},
+      {{"epsilon", OnnxAttributeValue(0.0f)}});
   EXPECT_THAT(values(y[0]), ElementsAre(1, 2, -1, 0));
 }
 
 TEST(BatchNormalization, TrainingIsRefused) {
-  EXPECT_THROW(run_node(15, "BatchNormalization",
-                        {ramp({1, 1, 2}), floats({1}, {1}), floats({1}, {1}), floats({1}, {1}), floats({1}, {1})},
-                        {{"training_mode", 1}}),
-               UnsupportedError);
+  EXPECT_THROW(
+      run_node(15, "BatchNormalization",
+               {ramp({1, 1, 2}), floats({1}, {1}), floats({1}, {1}), floats({1}, {1}), floats({1}, {1})},
+               {{"training_mode", 1}}),
+      UnsupportedError);
 }
 
 TEST(Gelu, BothForms) {
   EXPECT_NEAR(values(run_node(20, "Gelu", {floats({1}, {1})})[0])[0], 0.841344746f, 1e-6);
-  EXPECT_NEAR(values(run_node(20, "Gelu", {floats({1}, {1})}, {{"approximate", "tanh"}})[0])[0], 0.841191990f, 1e-6);
+  EXPECT_NEAR(values(run_node(20, "Gelu", {floats({1}, {1})}, {{"approximate", "tanh"}})[0])[0], 0.841191990f,
+              1e-6);
 }
 
 TEST(Softplus, NeitherOverflowsNorUnderflows) {
@@ -326,9 +354,10 @@ TEST(Softplus, NeitherOverflowsNorUnderflows) {
 
 TEST(CumSum, AllFourWays) {
   const auto sums = [](int64_t exclusive, int64_t reverse) {
-    return values(run_node(14, "CumSum", {floats({3}, {1, 2, 4})},
-                           {{"exclusive", OnnxAttributeValue(exclusive)}, {"reverse", OnnxAttributeValue(reverse)}},
-                           DataType::float32, {{1, {0}}})[0]);
+    return values(
+        run_node(14, "CumSum", {floats({3}, {1, 2, 4})},
+                 {{"exclusive", OnnxAttributeValue(exclusive)}, {"reverse", OnnxAttributeValue(reverse)}},
+                 DataType::float32, {{1, {0}}})[0]);
   };
   EXPECT_THAT(sums(0, 0), ElementsAre(1, 3, 7));
   EXPECT_THAT(sums(1, 0), ElementsAre(0, 1, 3));

@@ -48,8 +48,9 @@ std::vector<T> values(const Tensor& tensor) {
 }
 
 // A model of one node whose operands are inputs of these tensors' shapes, run on them.
-inline std::vector<Tensor> run_node(int64_t opset, const std::string& op_type, const std::vector<Tensor>& inputs,
-                                    OnnxAttributes attributes = {}, DataType result = DataType::float32,
+inline std::vector<Tensor> run_node(int64_t opset, const std::string& op_type,
+                                    const std::vector<Tensor>& inputs, OnnxAttributes attributes = {},
+                                    DataType result = DataType::float32,
                                     const std::map<size_t, std::vector<int64_t>>& constants = {}) {
   OnnxBuilder model(opset);
   std::vector<std::string> names;

@@ -146,7 +146,8 @@ TEST(Initializers, RawDataIsNotCopied) {
 TEST(Functions, AreInlinedWithTheirAttributes) {
   OnnxBuilder model = one_input();
   OnnxFunction f{"ScaledNeg", "custom", {"a"}, {"b"}, {"factor"}, {}, 17};
-  f.nodes.push_back({"", "Constant", "", {}, {"k"}, {OnnxAttribute::reference("value_float", "factor", 1.0f)}});
+  f.nodes.push_back(
+      {"", "Constant", "", {}, {"k"}, {OnnxAttribute::reference("value_float", "factor", 1.0f)}});
   f.nodes.push_back({"", "Neg", "", {"a"}, {"n"}, {}});
   f.nodes.push_back({"", "Mul", "", {"n", "k"}, {"b"}, {}});
   model.functions.push_back(f);
@@ -176,8 +177,8 @@ std::shared_ptr<OnnxGraphBuilder> branch(const std::string& op, const std::strin
 TEST(If, AConstantConditionTakesItsBranch) {
   OnnxBuilder model = one_input();
   model.initializer(onnx_tensor("condition", DataType::boolean, {}, {std::byte{0}}));
-  model.node("If", {"condition"}, {{"then_branch", branch("NoSuchOperator", "a")}, {"else_branch", branch("Neg", "b")}},
-             "y");
+  model.node("If", {"condition"},
+             {{"then_branch", branch("NoSuchOperator", "a")}, {"else_branch", branch("Neg", "b")}}, "y");
   model.output_without_shape("y", DataType::float32);
   EXPECT_THAT(values(run(model, {floats({2}, {1, 2})})[0]), ElementsAre(-1, -2));
 }
@@ -185,7 +186,8 @@ TEST(If, AConstantConditionTakesItsBranch) {
 TEST(If, AConditionOfDataChoosesBetweenBothResults) {
   OnnxBuilder model = one_input();
   model.input("condition", DataType::boolean, {});
-  model.node("If", {"condition"}, {{"then_branch", branch("Relu", "a")}, {"else_branch", branch("Neg", "b")}}, "y");
+  model.node("If", {"condition"}, {{"then_branch", branch("Relu", "a")}, {"else_branch", branch("Neg", "b")}},
+             "y");
   model.output_without_shape("y", DataType::float32);
   const Tensor x = floats({2}, {-1, 2});
   const auto flag = [](uint8_t v) { return Tensor::from(DataType::boolean, {}, std::vector<uint8_t>{v}); };
@@ -231,7 +233,8 @@ TEST(Provenance, NodesNameTheirModelNode) {
 
 TEST(Symbols, OddAndMissingNames) {
   OnnxBuilder model(17);
-  model.input("x", DataType::float32, {std::string("p2o.DynamicDimension.0"), std::string("?"), std::string("")});
+  model.input("x", DataType::float32,
+              {std::string("p2o.DynamicDimension.0"), std::string("?"), std::string("")});
   model.node("Neg", {"x"}, {}, "y");
   model.output_without_shape("y", DataType::float32);
   const graph::Graph graph = imported(model);
@@ -251,7 +254,8 @@ TEST(Symbols, ShapeArithmeticBecomesDimensions) {
   };
   model.ints("axis", {1}, {0});
   const std::string target = model.node(
-      "Concat", {extent(0), extent(1), model.ints("three", {1}, {3}), model.ints("rest", {1}, {-1})}, {{"axis", 0}});
+      "Concat", {extent(0), extent(1), model.ints("three", {1}, {3}), model.ints("rest", {1}, {-1})},
+      {{"axis", 0}});
   model.node("Reshape", {"x", target}, {}, "y");
   model.output_without_shape("y", DataType::float32);
   const graph::Graph graph = imported(model);
@@ -262,7 +266,8 @@ TEST(Symbols, ShapeArithmeticBecomesDimensions) {
 TEST(Symbols, ExpandByWhereEqual) {
   OnnxBuilder model = one_input({std::string("n"), int64_t{1}});
   const std::string shape = model.node("Shape", {"x"});
-  const std::string extent = model.node("Slice", {shape, model.ints("zero", {1}, {0}), model.ints("one", {1}, {1})});
+  const std::string extent =
+      model.node("Slice", {shape, model.ints("zero", {1}, {0}), model.ints("one", {1}, {1})});
   const std::string target = model.node("Concat", {extent, model.ints("four", {1}, {4})}, {{"axis", 0}});
   const std::string ones = model.node("ConstantOfShape", {model.ints("two", {1}, {2})},
                                       {{"value", onnx_tensor("", {1}, Ints{1})}});
@@ -292,7 +297,8 @@ TEST(Symbols, TwoSymbolsThatMeetBroadcastAtRunTime) {
     const auto z = run(model, {ramp({n, 2}), ramp({m, 2}, 0, 10)});
     ASSERT_EQ(z[0].shape, (Ints{std::max(n, m), 2}));
     for (int64_t i = 0; i < std::max(n, m) * 2; ++i) {
-      const float expected = static_cast<float>(n == 1 ? i % 2 : i) + 10 * static_cast<float>(m == 1 ? i % 2 : i);
+      const float expected =
+          static_cast<float>(n == 1 ? i % 2 : i) + 10 * static_cast<float>(m == 1 ? i % 2 : i);
       EXPECT_EQ(values(z[0])[static_cast<size_t>(i)], expected) << n << " " << m << " " << i;
     }
   }
@@ -317,8 +323,10 @@ TEST(Zoo, TinyModelsImportAndRun) {
       Ints shape;
       for (const Dim& d : type.shape) shape.push_back(d.is_constant() ? d.value() : 3);
       const size_t count = static_cast<size_t>(graph::element_count(shape));
-      if (type.element == DataType::int64) inputs.push_back(ints(shape, Ints(count, 1)));
-      else inputs.push_back(ramp(shape, static_cast<float>(count) / 2, 2.0f / static_cast<float>(count)));
+      if (type.element == DataType::int64)
+        inputs.push_back(ints(shape, Ints(count, 1)));
+      else
+        inputs.push_back(ramp(shape, static_cast<float>(count) / 2, 2.0f / static_cast<float>(count)));
     }
     const auto outputs = graph::interpret(graph, inputs);
     float largest = 0;

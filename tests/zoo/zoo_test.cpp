@@ -39,7 +39,8 @@ TEST(Zoo, NoTensorIsNamedTwice) {
   for (const ZooEntry& entry : zoo_models()) {
     const OnnxBuilder model = build_zoo(entry.name);
     std::set<std::string> names;
-    for (const OnnxTensor& tensor : model.initializers) EXPECT_TRUE(names.insert(tensor.name).second) << tensor.name;
+    for (const OnnxTensor& tensor : model.initializers)
+      EXPECT_TRUE(names.insert(tensor.name).second) << tensor.name;
     for (const OnnxNode& node : model.nodes)
       for (const std::string& output : node.outputs) EXPECT_TRUE(names.insert(output).second) << output;
   }

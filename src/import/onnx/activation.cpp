@@ -67,9 +67,8 @@ void gelu(Call& c) {
 void plain_gelu(Call& c) { composed(c, gelu_exact); }
 
 void fast_gelu(Call& c) {
-  composed(c, [&](Compose& m, Value x) {
-    return gelu_tanh(m, c.has(1) ? m.add(x, m.widen(c.value(1))) : x);
-  });
+  composed(c,
+           [&](Compose& m, Value x) { return gelu_tanh(m, c.has(1) ? m.add(x, m.widen(c.value(1))) : x); });
 }
 
 void bias_gelu(Call& c) {
@@ -114,9 +113,8 @@ void prelu(Call& c) {
 
 void elu(Call& c) {
   const double alpha = c.number("alpha", 1);
-  composed(c, [&](Compose& m, Value x) {
-    return m.select(m.less(x, 0), m.mul(m.sub(m.exp(x), 1.0), alpha), x);
-  });
+  composed(
+      c, [&](Compose& m, Value x) { return m.select(m.less(x, 0), m.mul(m.sub(m.exp(x), 1.0), alpha), x); });
 }
 
 void celu(Call& c) {

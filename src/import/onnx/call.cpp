@@ -46,7 +46,8 @@ std::vector<int64_t> Call::integers(size_t input) {
   std::vector<int64_t> result;
   for (const Dim& d : values) {
     if (!d.is_constant()) {
-      unsupported(fmt::format("operand '{}' must be constant, and it depends on the shapes", node_.inputs[input]));
+      unsupported(
+          fmt::format("operand '{}' must be constant, and it depends on the shapes", node_.inputs[input]));
     }
     result.push_back(d.value());
   }
@@ -71,7 +72,8 @@ const Attribute* Call::attribute(std::string_view name) const {
   for (const Attribute& a : node_.attributes) {
     if (a.name != name) continue;
     if (a.reference.empty()) return &a;
-    if (!scope_.function_attributes) fail(fmt::format("attribute '{}' refers to a function's outside of one", name));
+    if (!scope_.function_attributes)
+      fail(fmt::format("attribute '{}' refers to a function's outside of one", name));
     const auto found = scope_.function_attributes->find(a.reference);
     return found == scope_.function_attributes->end() ? nullptr : found->second;
   }

@@ -24,7 +24,7 @@ struct Item {
   std::optional<graph::Value> value;
   std::optional<KnownTensor> known;
   const Tensor* tensor = nullptr;
-  bool is_unsupported = false;      // it depends on something that could not be imported
+  bool is_unsupported = false;  // it depends on something that could not be imported
 };
 using ItemPtr = std::shared_ptr<Item>;
 

@@ -12,7 +12,8 @@ std::vector<bool> live_nodes(const graph::Graph& graph) {
   for (const graph::GraphOutput& output : graph.outputs) live[output.value.node] = true;
   for (size_t i = graph.size(); i-- > 0;) {  // operands have smaller ids
     if (!live[i]) continue;
-    for (const graph::Value& operand : graph.node(static_cast<graph::NodeId>(i)).operands) live[operand.node] = true;
+    for (const graph::Value& operand : graph.node(static_cast<graph::NodeId>(i)).operands)
+      live[operand.node] = true;
   }
   return live;
 }
@@ -38,7 +39,8 @@ graph::Graph without_dead_nodes(graph::Graph graph) {
     }
     moved[id] = result.append(std::move(node));
   }
-  for (graph::GraphInput& input : graph.inputs) result.inputs.push_back({moved[input.node], std::move(input.name)});
+  for (graph::GraphInput& input : graph.inputs)
+    result.inputs.push_back({moved[input.node], std::move(input.name)});
   for (graph::GraphOutput& output : graph.outputs) {
     const graph::Value value{moved[output.value.node], output.value.result};
     result.outputs.push_back({value, std::move(output.name)});

@@ -1,6 +1,10 @@
 #include "import/onnx/compose.h"
 
+#include <fmt/core.h>
+
 #include <numeric>
+
+#include "base/error.h"
 
 namespace fusewise::onnx {
 
@@ -26,6 +30,8 @@ graph::Value Compose::mean(Value x, const std::vector<int>& axes, bool keepdims)
 
 graph::Value Compose::along(Value x, int first, int rank) {
   const Shape& own = b_.shape(x);
+  if (first + static_cast<int>(own.size()) > rank)
+    throw UserError(fmt::format("an operand of shape {} reaches beyond rank {}", to_string(own), rank));
   Shape shape(static_cast<size_t>(rank), Dim(1));
   for (size_t d = 0; d < own.size(); ++d) shape[static_cast<size_t>(first) + d] = own[d];
   return b_.reshape(x, std::move(shape));

@@ -1,5 +1,5 @@
-// Arithmetic on values of the graph, for writing composite operators as formulas. Numbers become constants of the
-// other operand's type.
+// Arithmetic on values of the graph, for writing composite operators as formulas. Numbers become constants of
+// the other operand's type.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Works out values that depend on constants alone, where importing a node needs them now: sizes, axes, indices.
-// (Folding for speed is the rewriter's.)
+// Works out values that depend on constants alone, where importing a node needs them now: sizes, axes,
+// indices. (Folding for speed is the rewriter's.)
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ class ConstantFolder {
   bool depends_on_constants(graph::NodeId id) const;
 
   const graph::Graph& graph_;
-  std::vector<bool> constant_;                        // by node, as far as the graph was looked at
+  std::vector<bool> constant_;  // by node, as far as the graph was looked at
   std::unordered_map<graph::NodeId, std::optional<graph::ConstantData>> folded_;
 };
 

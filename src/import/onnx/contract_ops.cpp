@@ -16,7 +16,8 @@ using graph::Value;
 
 void same_types(Call& c) {
   if (c.element(0) != c.element(1)) {
-    c.fail(fmt::format("its operands have different types, {} and {}", name_of(c.element(0)), name_of(c.element(1))));
+    c.fail(fmt::format("its operands have different types, {} and {}", name_of(c.element(0)),
+                       name_of(c.element(1))));
   }
 }
 
@@ -74,13 +75,17 @@ void conv(Call& c) {
 }
 
 // A transposed convolution with stride s computes s results per position of its operand along each dimension:
-// s^d ordinary convolutions (phases), whose results are interleaved. Phase a uses the taps a, a + s, a + 2 s, ...
-// of the kernel, in reverse.
+// s^d ordinary convolutions (phases), whose results are interleaved. Phase a uses the taps a, a + s, a + 2 s,
+// ... of the kernel, in reverse.
 class TransposedConvolution {
  public:
   explicit TransposedConvolution(Call& c)
-      : c_(c), b_(c.builder()), x_shape_(c.type(0).shape), w_shape_(c.type(1).shape),
-        s_(spatial_of(c, x_shape_, kernel_of(c))), groups_(c.integer("group", 1)) {}
+      : c_(c),
+        b_(c.builder()),
+        x_shape_(c.type(0).shape),
+        w_shape_(c.type(1).shape),
+        s_(spatial_of(c, x_shape_, kernel_of(c))),
+        groups_(c.integer("group", 1)) {}
 
   void import() {
     for (size_t d = 0; d < s_.rank(); ++d) {
@@ -185,8 +190,8 @@ class TransposedConvolution {
     high.assign(2, Dim(0));
     for (size_t d = 0; d < s_.rank(); ++d) {
       const Dim extra = output_padding ? (*output_padding)[d] : 0;
-      const Dim unpadded = (x_shape_[d + 2] - 1) * Dim(s_.strides[d]) +
-                           Dim((s_.kernel[d] - 1) * s_.dilations[d] + 1) + extra;
+      const Dim unpadded =
+          (x_shape_[d + 2] - 1) * Dim(s_.strides[d]) + Dim((s_.kernel[d] - 1) * s_.dilations[d] + 1) + extra;
       Dim begin = s_.pad_low[d], size = unpadded - Dim(s_.pad_low[d] + s_.pad_high[d]);
       const bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
       if (output_shape || same) {
@@ -201,7 +206,8 @@ class TransposedConvolution {
   }
 
   Dim requested_size(const std::vector<int64_t>& shape, size_t d) {
-    if (shape.size() != s_.rank() && shape.size() != s_.rank() + 2) c_.fail("output_shape has the wrong length");
+    if (shape.size() != s_.rank() && shape.size() != s_.rank() + 2)
+      c_.fail("output_shape has the wrong length");
     return shape[shape.size() - s_.rank() + d];
   }
 
@@ -229,15 +235,11 @@ Value centred(Call& c, size_t input, size_t zero, int zero_axis) {
   return m.sub(x, z);
 }
 
-void matmul_integer(Call& c) {
-  c.set(c.builder().matmul(centred(c, 0, 2, -2), centred(c, 1, 3, -1)));
-}
+void matmul_integer(Call& c) { c.set(c.builder().matmul(centred(c, 0, 2, -2), centred(c, 1, 3, -1))); }
 
 void conv_integer(Call& c) {
   const Spatial s = spatial_of(c, c.type(0).shape, kernel_of(c));
-  const auto scalar_zero = [&](size_t input) {
-    return !c.has(input) || product(c.type(input).shape).is(1);
-  };
+  const auto scalar_zero = [&](size_t input) { return !c.has(input) || product(c.type(input).shape).is(1); };
   if (!scalar_zero(2) || !scalar_zero(3)) c.unsupported("a zero point for every channel");
   const auto operand = [&](size_t input, size_t zero) {
     const Value x = c.builder().cast(c.value(input), DataType::int32);

@@ -16,8 +16,8 @@ const Graph& body_of(Call& c, std::string_view name) {
   return *a->graphs[0];
 }
 
-// A condition that is known takes its branch. Otherwise both branches are computed and their results chosen from:
-// every operation is a pure function, so that only results of equal shape are needed.
+// A condition that is known takes its branch. Otherwise both branches are computed and their results chosen
+// from: every operation is a pure function, so that only results of equal shape are needed.
 void if_then_else(Call& c) {
   const Graph& then_body = body_of(c, "then_branch");
   const Graph& else_body = body_of(c, "else_branch");
@@ -38,14 +38,16 @@ void if_then_else(Call& c) {
       c.set_item(i, yes[i]->is_unsupported ? yes[i] : no[i]);
       continue;
     }
-    const graph::TensorType then_type = c.importer().type_of(*yes[i]), else_type = c.importer().type_of(*no[i]);
+    const graph::TensorType then_type = c.importer().type_of(*yes[i]),
+                            else_type = c.importer().type_of(*no[i]);
     if (then_type.element != else_type.element) c.fail("its branches give results of different types");
     if (then_type.shape != else_type.shape) {
       c.unsupported(fmt::format("branches with results of shapes {} and {}", to_string(then_type.shape),
                                 to_string(else_type.shape)));
     }
-    c.set_output(i, Compose(c.builder()).select(condition, c.importer().materialize(*yes[i]),
-                                                c.importer().materialize(*no[i])));
+    c.set_output(i,
+                 Compose(c.builder())
+                     .select(condition, c.importer().materialize(*yes[i]), c.importer().materialize(*no[i])));
   }
 }
 

@@ -1,5 +1,5 @@
-// Einstein summation: the operands are multiplied one after the other, each product a contraction over the labels
-// that nothing needs any more.
+// Einstein summation: the operands are multiplied one after the other, each product a contraction over the
+// labels that nothing needs any more.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -48,14 +48,15 @@ Equation parsed(Call& c) {
 
 constexpr int first_ellipsis_label = 1000;
 
-// The labels of a subscript for a tensor of that rank; an ellipsis takes the dimensions that are left, counted
-// from the last one.
+// The labels of a subscript for a tensor of that rank; an ellipsis takes the dimensions that are left,
+// counted from the last one.
 std::vector<int> labels_of(Call& c, const std::string& subscript, int rank) {
   const size_t dots = subscript.find("...");
   std::vector<int> labels;
   const auto letters = [&](const std::string& part) {
     for (char ch : part) {
-      if (!((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z'))) c.fail(fmt::format("'{}' in the equation", ch));
+      if (!((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z')))
+        c.fail(fmt::format("'{}' in the equation", ch));
       labels.push_back(ch);
     }
   };
@@ -67,7 +68,8 @@ std::vector<int> labels_of(Call& c, const std::string& subscript, int rank) {
     for (int i = covered; i-- > 0;) labels.push_back(first_ellipsis_label + i);
     letters(subscript.substr(dots + 3));
   }
-  if (static_cast<int>(labels.size()) != rank) c.fail(fmt::format("'{}' does not fit rank {}", subscript, rank));
+  if (static_cast<int>(labels.size()) != rank)
+    c.fail(fmt::format("'{}' does not fit rank {}", subscript, rank));
   return labels;
 }
 
@@ -95,8 +97,10 @@ Term without_repeats(Call& c, Term t) {
 Term summed(Call& c, Term t, const std::vector<int>& needed) {
   std::vector<int> axes, labels;
   for (size_t d = 0; d < t.labels.size(); ++d) {
-    if (contains(needed, t.labels[d])) labels.push_back(t.labels[d]);
-    else axes.push_back(static_cast<int>(d));
+    if (contains(needed, t.labels[d]))
+      labels.push_back(t.labels[d]);
+    else
+      axes.push_back(static_cast<int>(d));
   }
   return {c.builder().reduce(t.value, Combine::sum, axes), labels};
 }
@@ -149,8 +153,10 @@ std::vector<int> implicit_output(const std::vector<Term>& terms) {
     for (int label : t.labels) ++counts[label];
   std::vector<int> ellipsis, letters;
   for (const auto& [label, count] : counts) {
-    if (label >= first_ellipsis_label) ellipsis.insert(ellipsis.begin(), label);
-    else if (count == 1) letters.push_back(label);
+    if (label >= first_ellipsis_label)
+      ellipsis.insert(ellipsis.begin(), label);
+    else if (count == 1)
+      letters.push_back(label);
   }
   ellipsis.insert(ellipsis.end(), letters.begin(), letters.end());
   return ellipsis;
@@ -162,7 +168,8 @@ void einsum(Call& c) {
   int ellipsis_rank = 0;
   for (size_t i = 0; i < c.inputs(); ++i) {
     terms.push_back({c.value(i), labels_of(c, equation.inputs[i], c.rank(i))});
-    for (int label : terms.back().labels) ellipsis_rank = std::max(ellipsis_rank, label - first_ellipsis_label + 1);
+    for (int label : terms.back().labels)
+      ellipsis_rank = std::max(ellipsis_rank, label - first_ellipsis_label + 1);
   }
   std::vector<int> output;
   if (equation.output) {

@@ -85,13 +85,15 @@ void pow(Call& c) {
     if (power == 3) return c.set(m.mul(m.mul(x, x), x));
   }
   const DataType wide = is_float(type) ? type : DataType::float64;
-  const Value result = m.map(ScalarOp::pow, c.builder().cast(x, wide), c.builder().cast(legacy_operand(c), wide));
+  const Value result =
+      m.map(ScalarOp::pow, c.builder().cast(x, wide), c.builder().cast(legacy_operand(c), wide));
   c.set(c.builder().cast(result, type));
 }
 
 void cast(Call& c) {
   const int64_t number = c.required_integer("to");
-  const auto to = number >= 0 && number < 64 ? data_type_of_number(static_cast<int32_t>(number)) : std::nullopt;
+  const auto to =
+      number >= 0 && number < 64 ? data_type_of_number(static_cast<int32_t>(number)) : std::nullopt;
   if (!to && is_later_element_type(number)) c.unsupported(fmt::format("a cast to element type {}", number));
   if (!to) c.fail(fmt::format("element type {} is unknown", number));
   if (!is_computable(*to)) c.unsupported(fmt::format("a cast to {}", name_of(*to)));
@@ -129,7 +131,8 @@ void scaler(Call& c) {
     if (values.empty()) values.push_back(otherwise);
     std::vector<std::byte> bytes(values.size() * sizeof(float));
     std::memcpy(bytes.data(), values.data(), bytes.size());
-    const Value all = c.builder().constant({DataType::float32, {Dim(static_cast<int64_t>(values.size()))}}, std::move(bytes));
+    const Value all = c.builder().constant({DataType::float32, {Dim(static_cast<int64_t>(values.size()))}},
+                                           std::move(bytes));
     return values.size() == 1 ? c.builder().reshape(all, {}) : all;
   };
   const Value x = c.builder().cast(c.value(0), DataType::float32);

@@ -81,7 +81,8 @@ void gather_elements(Call& c) {
   c.set(c.builder().gather(all, flat, 0));
 }
 
-// The last dimension of the indices addresses the dimensions behind the batch dimensions, which are joined to one.
+// The last dimension of the indices addresses the dimensions behind the batch dimensions, which are joined to
+// one.
 void gather_nd(Call& c) {
   const Shape data = c.type(0).shape, shape = c.type(1).shape;
   const int64_t batch = c.integer("batch_dims", 0);

@@ -115,7 +115,8 @@ void Importer::add_input(const ValueInfo& info, Scope& scope) {
     throw UserError(fmt::format("there are two inputs named '{}'", info.name));
   }
   auto item = std::make_shared<Item>();
-  if (const auto bound = options_.bound_inputs.find(std::string(info.name)); bound != options_.bound_inputs.end()) {
+  if (const auto bound = options_.bound_inputs.find(std::string(info.name));
+      bound != options_.bound_inputs.end()) {
     const graph::ConstantData& data = bound->second;
     item->value = builder_.constant(data.type, data.bytes, data.owner, data.name);
     scope.items.emplace(info.name, std::move(item));
@@ -124,7 +125,8 @@ void Importer::add_input(const ValueInfo& info, Scope& scope) {
   const std::optional<DataType> element = data_type_of_number(info.element_type);
   std::string problem;
   if (info.kind != ValueInfo::Kind::tensor) {
-    problem = info.kind == ValueInfo::Kind::none ? "an input without a type" : "an input that is no plain tensor";
+    problem =
+        info.kind == ValueInfo::Kind::none ? "an input without a type" : "an input that is no plain tensor";
   } else if (!element && is_later_element_type(info.element_type)) {
     problem = fmt::format("an input of element type {}", info.element_type);
   } else if (!element) {
@@ -147,10 +149,14 @@ void Importer::add_input(const ValueInfo& info, Scope& scope) {
       const bool is_named = !dim.symbol.empty() && dim.symbol != "?";
       const std::string name = is_named ? std::string(dim.symbol) : fmt::format("{}_dim{}", info.name, d);
       const auto value = options_.symbol_values.find(name);
-      if (dim.value && *dim.value >= 0) type.shape.push_back(*dim.value);
-      else if (value == options_.symbol_values.end()) type.shape.push_back(Dim::symbol(name));
-      else if (value->second >= 0) type.shape.push_back(value->second);
-      else throw UserError(fmt::format("the dimension '{}' is to be {}", name, value->second));
+      if (dim.value && *dim.value >= 0)
+        type.shape.push_back(*dim.value);
+      else if (value == options_.symbol_values.end())
+        type.shape.push_back(Dim::symbol(name));
+      else if (value->second >= 0)
+        type.shape.push_back(value->second);
+      else
+        throw UserError(fmt::format("the dimension '{}' is to be {}", name, value->second));
     }
     item->value = builder_.input(std::string(info.name), std::move(type));
   }
@@ -211,9 +217,11 @@ void Importer::import_nodes(const std::vector<Node>& nodes, Scope& scope,
   }
 }
 
-std::vector<ItemPtr> Importer::import_body(const Graph& body, Scope& outer, const std::vector<ItemPtr>& arguments) {
+std::vector<ItemPtr> Importer::import_body(const Graph& body, Scope& outer,
+                                           const std::vector<ItemPtr>& arguments) {
   if (depth_ >= max_depth) throw UserError(fmt::format("graphs are nested deeper than {} levels", max_depth));
-  if (arguments.size() != body.inputs.size()) throw UserError("a nested graph has another number of inputs than given");
+  if (arguments.size() != body.inputs.size())
+    throw UserError("a nested graph has another number of inputs than given");
   const Deeper deeper(depth_);
   Scope scope;
   scope.parent = &outer;
@@ -248,8 +256,8 @@ const Function* Importer::find_function(const Node& node) const {
 
 void Importer::call_function(const Function& function, const Node& node, Scope& scope) {
   if (depth_ >= max_depth) {
-    throw UserError(fmt::format("function '{}' is called deeper than {} levels; does it call itself?", function.name,
-                                max_depth));
+    throw UserError(fmt::format("function '{}' is called deeper than {} levels; does it call itself?",
+                                function.name, max_depth));
   }
   const Deeper deeper(depth_);
   const Call call(*this, scope, node, 1);
@@ -261,7 +269,8 @@ void Importer::call_function(const Function& function, const Node& node, Scope& 
   inner.opsets = opset_map(function.opsets);
   for (const auto& [domain, version] : scope.opsets) inner.opsets.emplace(domain, version);
   inner.function_attributes = &attributes;
-  if (node.inputs.size() > function.inputs.size()) throw UserError("more operands than the function has inputs");
+  if (node.inputs.size() > function.inputs.size())
+    throw UserError("more operands than the function has inputs");
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i].empty()) continue;
     ItemPtr item = scope.find(node.inputs[i]);
@@ -342,13 +351,16 @@ void Importer::import_node(const Node& node, Scope& scope) {
       if (const ItemPtr item = name.empty() ? nullptr : scope.find(name); item && type.empty())
         type = std::string(name_of(type_of(*item).element));
     }
-    if (function) call_function(*function, node, scope);
-    else dispatch(node, scope);
+    if (function)
+      call_function(*function, node, scope);
+    else
+      dispatch(node, scope);
   } catch (const UserError& e) {
     throw in_context(e, node);
   } catch (const UnsupportedError& e) {
-    note_unsupported(node, fmt::format("operator {}, opset version {}{}{}: {}", full_op_type(node),
-                                       version_of(scope, node.domain), type.empty() ? "" : ", ", type, e.what()));
+    note_unsupported(node,
+                     fmt::format("operator {}, opset version {}{}{}: {}", full_op_type(node),
+                                 version_of(scope, node.domain), type.empty() ? "" : ", ", type, e.what()));
     set_unsupported(node, scope);
   } catch (const std::bad_alloc&) {
     throw in_context(UserError("importing it needs more memory than there is"), node);
@@ -362,8 +374,8 @@ void Importer::dispatch(const Node& node, Scope& scope) {
   const int64_t version = version_of(scope, domain);
   Call call(*this, scope, node, version);
   std::optional<std::vector<KnownTensor>> known = known_results(call);
-  // Integers and booleans become nodes only where they are used as data. What is known of floats is a hint for
-  // those who ask for shapes, and their nodes are made all the same.
+  // Integers and booleans become nodes only where they are used as data. What is known of floats is a hint
+  // for those who ask for shapes, and their nodes are made all the same.
   if (known && !is_float((*known)[0].type)) {
     for (size_t i = 0; i < known->size(); ++i) call.set_known(i, std::move((*known)[i]));
     return;

@@ -32,7 +32,8 @@ class Importer {
   ConstantFolder& folder() { return folder_; }
 
   // Imports the nodes of a body whose inputs are bound in `scope`, for those of its results that are named.
-  void import_nodes(const std::vector<Node>& nodes, Scope& scope, const std::vector<std::string_view>& results);
+  void import_nodes(const std::vector<Node>& nodes, Scope& scope,
+                    const std::vector<std::string_view>& results);
   // Imports a nested graph without inputs in place; gives its outputs.
   std::vector<ItemPtr> import_body(const Graph& body, Scope& outer, const std::vector<ItemPtr>& arguments);
 
@@ -55,7 +56,7 @@ class Importer {
   ConstantFolder folder_;
   std::map<std::string, UnsupportedItem> unsupported_;
   std::vector<std::string> unsupported_order_;
-  int depth_ = 0;                                     // of functions and nested graphs
+  int depth_ = 0;  // of functions and nested graphs
 };
 
 // How a message calls a node: its name, or its operator and first output.

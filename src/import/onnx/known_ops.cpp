@@ -1,5 +1,6 @@
-// The operators that exporters compute shapes with, on tensors whose elements are known as dimensions. What cannot
-// be decided here (a comparison that depends on a symbol, a result outside its type) is left to the graph.
+// The operators that exporters compute shapes with, on tensors whose elements are known as dimensions. What
+// cannot be decided here (a comparison that depends on a symbol, a result outside its type) is left to the
+// graph.
 #include <algorithm>
 #include <map>
 
@@ -123,9 +124,11 @@ constexpr BinaryRow binary_rows[] = {
        return graph::provably_different(a, b) ? std::optional(Dim(0)) : std::nullopt;
      }},
     {"Greater", true, [](const Dim& a, const Dim& b, DataType type) { return less(b, a, type); }},
-    {"GreaterOrEqual", true, [](const Dim& a, const Dim& b, DataType type) { return negated(less(a, b, type)); }},
+    {"GreaterOrEqual", true,
+     [](const Dim& a, const Dim& b, DataType type) { return negated(less(a, b, type)); }},
     {"Less", true, less},
-    {"LessOrEqual", true, [](const Dim& a, const Dim& b, DataType type) { return negated(less(b, a, type)); }},
+    {"LessOrEqual", true,
+     [](const Dim& a, const Dim& b, DataType type) { return negated(less(b, a, type)); }},
     {"Max", false, [](const Dim& a, const Dim& b, DataType) -> std::optional<Dim> { return max(a, b); }},
     {"Min", false, [](const Dim& a, const Dim& b, DataType) -> std::optional<Dim> { return min(a, b); }},
     {"Mod", false,
@@ -204,8 +207,10 @@ Results known_unsqueeze(Call& call) {
   std::vector<int64_t> shape;
   size_t next = 0;
   for (int d = 0; d < rank; ++d) {
-    if (std::ranges::count(*axes, d) > 0) shape.push_back(1);
-    else if (next < data->shape.size()) shape.push_back(data->shape[next++]);
+    if (std::ranges::count(*axes, d) > 0)
+      shape.push_back(1);
+    else if (next < data->shape.size())
+      shape.push_back(data->shape[next++]);
   }
   return known_reshaped(call, std::move(shape));
 }
@@ -243,12 +248,23 @@ Results known_cast(Call& call) {
   if (!data) return std::nullopt;
   DataType to;
   switch (call.required_integer("to")) {
-    case 7: to = DataType::int64; break;
-    case 6: to = DataType::int32; break;
-    case 1: to = DataType::float32; break;
-    case 11: to = DataType::float64; break;
-    case 9: to = DataType::boolean; break;
-    default: return std::nullopt;
+    case 7:
+      to = DataType::int64;
+      break;
+    case 6:
+      to = DataType::int32;
+      break;
+    case 1:
+      to = DataType::float32;
+      break;
+    case 11:
+      to = DataType::float64;
+      break;
+    case 9:
+      to = DataType::boolean;
+      break;
+    default:
+      return std::nullopt;
   }
   KnownTensor result{to, data->shape, data->values};
   for (Dim& value : result.values) {
@@ -307,7 +323,8 @@ Results known_expand(Call& call) {
   const auto shape = broadcast(data->shape, *wanted);
   if (!shape) return std::nullopt;
   KnownTensor result{data->type, *shape, {}};
-  for (int64_t i = 0, count = count_of(*shape); i < count; ++i) result.values.push_back(element(*data, *shape, i));
+  for (int64_t i = 0, count = count_of(*shape); i < count; ++i)
+    result.values.push_back(element(*data, *shape, i));
   return one(std::move(result));
 }
 
@@ -335,9 +352,12 @@ struct Split3 {
 Split3 split_at(const std::vector<int64_t>& shape, int axis) {
   Split3 s;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (static_cast<int>(d) < axis) s.outer *= shape[d];
-    else if (static_cast<int>(d) == axis) s.extent = shape[d];
-    else s.inner *= shape[d];
+    if (static_cast<int>(d) < axis)
+      s.outer *= shape[d];
+    else if (static_cast<int>(d) == axis)
+      s.extent = shape[d];
+    else
+      s.inner *= shape[d];
   }
   return s;
 }
@@ -366,7 +386,8 @@ Results known_gather(Call& call) {
     if (p < 0) p += extent;
   }
   const Split3 s = split_at(data->shape, axis);
-  if (s.outer * s.inner * static_cast<int64_t>(positions->size()) > KnownTensor::max_elements) return std::nullopt;
+  if (s.outer * s.inner * static_cast<int64_t>(positions->size()) > KnownTensor::max_elements)
+    return std::nullopt;
   KnownTensor result = taken(*data, axis, *positions);
   std::vector<int64_t> shape(data->shape.begin(), data->shape.begin() + axis);
   shape.insert(shape.end(), indices->shape.begin(), indices->shape.end());
@@ -398,7 +419,8 @@ Results known_concat(Call& call) {
   for (int64_t o = 0; o < outer; ++o) {
     for (const KnownTensor* part : parts) {
       const int64_t run = outer == 0 ? 0 : static_cast<int64_t>(part->values.size()) / outer;
-      result.values.insert(result.values.end(), part->values.begin() + o * run, part->values.begin() + (o + 1) * run);
+      result.values.insert(result.values.end(), part->values.begin() + o * run,
+                           part->values.begin() + (o + 1) * run);
     }
   }
   return one(std::move(result));
@@ -480,7 +502,8 @@ Results known_range(Call& call) {
   const KnownTensor* delta = limit ? call.known(2) : nullptr;
   if (!delta || is_float(start->type)) return std::nullopt;
   const auto a = start->constants(), b = limit->constants(), c = delta->constants();
-  if (!a || !b || !c || a->size() != 1 || b->size() != 1 || c->size() != 1 || (*c)[0] == 0) return std::nullopt;
+  if (!a || !b || !c || a->size() != 1 || b->size() != 1 || c->size() != 1 || (*c)[0] == 0)
+    return std::nullopt;
   const Dim count = max(ceil_div(Dim((*b)[0]) - Dim((*a)[0]), (*c)[0]), 0);
   if (count.value() > KnownTensor::max_elements) return std::nullopt;
   KnownTensor result{start->type, {count.value()}, {}};
@@ -491,7 +514,8 @@ Results known_range(Call& call) {
 template <bool product>
 Results known_reduce(Call& call) {
   const KnownTensor* data = call.known(0);
-  if (!data || is_float(data->type) || data->rank() != 1 || data->type == DataType::boolean) return std::nullopt;
+  if (!data || is_float(data->type) || data->rank() != 1 || data->type == DataType::boolean)
+    return std::nullopt;
   if (call.integer("noop_with_empty_axes", 0) != 0) return std::nullopt;
   Dim total = product ? 1 : 0;
   for (const Dim& value : data->values) total = product ? total * value : total + value;

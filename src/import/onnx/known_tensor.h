@@ -1,5 +1,5 @@
-// A small tensor of integers or booleans whose elements are known as dimensions while importing: constants, and
-// whatever chains of Shape, Gather, Concat, arithmetic and the like make of the model's shapes.
+// A small tensor of integers or booleans whose elements are known as dimensions while importing: constants,
+// and whatever chains of Shape, Gather, Concat, arithmetic and the like make of the model's shapes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct KnownTensor {
 
   DataType type = DataType::int64;
   std::vector<int64_t> shape;
-  std::vector<Dim> values;          // row-major; floats only where all values are integral
+  std::vector<Dim> values;  // row-major; floats only where all values are integral
 
   int rank() const { return static_cast<int>(shape.size()); }
   std::optional<std::vector<int64_t>> constants() const;  // nothing when a value is symbolic

@@ -18,10 +18,31 @@ struct Graph;
 
 // TensorProto.DataType as the format numbers it.
 enum class ElementType : int32_t {
-  undefined = 0, float32 = 1, uint8 = 2, int8 = 3, uint16 = 4, int16 = 5, int32 = 6, int64 = 7, string = 8,
-  boolean = 9, float16 = 10, float64 = 11, uint32 = 12, uint64 = 13, complex64 = 14, complex128 = 15,
-  bfloat16 = 16, float8e4m3fn = 17, float8e4m3fnuz = 18, float8e5m2 = 19, float8e5m2fnuz = 20, uint4 = 21,
-  int4 = 22, float4e2m1 = 23, float8e8m0 = 24,
+  undefined = 0,
+  float32 = 1,
+  uint8 = 2,
+  int8 = 3,
+  uint16 = 4,
+  int16 = 5,
+  int32 = 6,
+  int64 = 7,
+  string = 8,
+  boolean = 9,
+  float16 = 10,
+  float64 = 11,
+  uint32 = 12,
+  uint64 = 13,
+  complex64 = 14,
+  complex128 = 15,
+  bfloat16 = 16,
+  float8e4m3fn = 17,
+  float8e4m3fnuz = 18,
+  float8e5m2 = 19,
+  float8e5m2fnuz = 20,
+  uint4 = 21,
+  int4 = 22,
+  float4e2m1 = 23,
+  float8e8m0 = 24,
 };
 
 using KeyValues = std::vector<std::pair<std::string_view, std::string_view>>;
@@ -37,13 +58,13 @@ struct Tensor {
   std::vector<double> doubles;
   std::vector<uint64_t> uint64s;
   std::vector<std::string_view> strings;
-  KeyValues external;                             // location, offset, length
+  KeyValues external;  // location, offset, length
   bool is_external = false;
 };
 
 struct DimInfo {
   std::optional<int64_t> value;
-  std::string_view symbol;                        // empty when there is none
+  std::string_view symbol;  // empty when there is none
 };
 
 struct ValueInfo {
@@ -56,11 +77,24 @@ struct ValueInfo {
 
 struct Attribute {
   enum class Type : int32_t {
-    undefined = 0, float_ = 1, int_ = 2, string = 3, tensor = 4, graph = 5, floats = 6, ints = 7, strings = 8,
-    tensors = 9, graphs = 10, sparse_tensor = 11, sparse_tensors = 12, type_proto = 13, type_protos = 14,
+    undefined = 0,
+    float_ = 1,
+    int_ = 2,
+    string = 3,
+    tensor = 4,
+    graph = 5,
+    floats = 6,
+    ints = 7,
+    strings = 8,
+    tensors = 9,
+    graphs = 10,
+    sparse_tensor = 11,
+    sparse_tensors = 12,
+    type_proto = 13,
+    type_protos = 14,
   };
   std::string_view name;
-  std::string_view reference;                     // name of the enclosing function's attribute
+  std::string_view reference;  // name of the enclosing function's attribute
   Type type = Type::undefined;
   float f = 0;
   int64_t i = 0;
@@ -68,7 +102,7 @@ struct Attribute {
   std::vector<float> floats;
   std::vector<int64_t> ints;
   std::vector<std::string_view> strings;
-  std::vector<Tensor> tensors;                    // one for `tensor`
+  std::vector<Tensor> tensors;                       // one for `tensor`
   std::vector<std::shared_ptr<const Graph>> graphs;  // one for `graph`
 };
 
@@ -100,7 +134,7 @@ struct Function {
 };
 
 struct Model {
-  std::string path;                               // for messages and external data; "" when from memory
+  std::string path;  // for messages and external data; "" when from memory
   std::shared_ptr<const void> owner;
   size_t file_bytes = 0;
   int64_t ir_version = 0;

@@ -1,5 +1,5 @@
-// Normalisations and softmax, written out in primitives. Means and variances are computed in two passes: the mean
-// of squares less the square of the mean would cancel.
+// Normalisations and softmax, written out in primitives. Means and variances are computed in two passes: the
+// mean of squares less the square of the mean would cancel.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -60,9 +60,10 @@ Value inverse_deviation(Compose& m, Value variance, double epsilon) {
   return m.div(1.0, m.sqrt(m.add(variance, epsilon)));
 }
 
-// (x - mean) / sqrt(variance + epsilon) over the dimensions from `axis` on, in float32 for the half types; then
-// scaled in the operand's type.
-void layer_norm_of(Call& c, Value x, int axis, double epsilon, std::optional<Value> scale, std::optional<Value> bias) {
+// (x - mean) / sqrt(variance + epsilon) over the dimensions from `axis` on, in float32 for the half types;
+// then scaled in the operand's type.
+void layer_norm_of(Call& c, Value x, int axis, double epsilon, std::optional<Value> scale,
+                   std::optional<Value> bias) {
   Compose m(c.builder());
   const DataType type = c.builder().type(x).element;
   const std::vector<int> axes = counting(axis, c.builder().type(x).rank());
@@ -179,7 +180,8 @@ void local_response_norm(Call& c) {
   const Value x = m.widen(c.value(0));
   const Dim inner = product(Shape(shape.begin() + 2, shape.end()));
   const Value squares = c.builder().reshape(m.mul(x, x), {shape[0], shape[1], inner});
-  graph::WindowReduceAttributes window{Combine::sum, {size, 1}, {1, 1}, {1, 1}, {(size - 1) / 2, 0}, {size / 2, 0}};
+  graph::WindowReduceAttributes window{Combine::sum, {size, 1},           {1, 1},
+                                       {1, 1},       {(size - 1) / 2, 0}, {size / 2, 0}};
   const Value sums = c.builder().reshape(c.builder().window_reduce(squares, std::move(window)), shape);
   const Value base = m.add(m.mul(sums, alpha / static_cast<double>(size)), bias);
   c.set(m.narrow(m.div(x, m.map(ScalarOp::pow, base, m.like(base, beta))), c.element(0)));
@@ -206,7 +208,8 @@ void mean_variance_norm(Call& c) {
   c.set(m.narrow(m.div(s.centred, m.add(m.sqrt(s.variance), 1e-9)), c.element(0)));
 }
 
-// 1 at the first position of the maximum along the axis, 0 elsewhere; before version 13 over all from the axis on.
+// 1 at the first position of the maximum along the axis, 0 elsewhere; before version 13 over all from the
+// axis on.
 void hardmax(Call& c) {
   Compose m(c.builder());
   const int rank = c.rank(0);

@@ -15,7 +15,7 @@ inline constexpr int64_t newest = INT64_MAX;
 
 struct OpRow {
   std::string_view op_type;
-  int64_t first, last;                                // opset versions
+  int64_t first, last;  // opset versions
   void (*import)(Call&);
   std::string_view domain = "";
 };

@@ -63,8 +63,8 @@ void average_pool(Call& c) {
   double size = 1;
   for (int64_t k : s.kernel) size *= static_cast<double>(k);
   const bool is_constant = !rounds && (counts_padding || !s.is_padded());
-  const Value count = is_constant ? c.builder().scalar(type, size)
-                                  : window_counts(c, s, counts_padding, rounding, type);
+  const Value count =
+      is_constant ? c.builder().scalar(type, size) : window_counts(c, s, counts_padding, rounding, type);
   c.set(m.narrow(m.div(total, count), c.element(0)));
 }
 

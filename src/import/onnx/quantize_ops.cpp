@@ -1,5 +1,5 @@
-// Quantisation: integers with a scale and a zero point for the whole tensor, for every position along one axis, or
-// for blocks of positions.
+// Quantisation: integers with a scale and a zero point for the whole tensor, for every position along one
+// axis, or for blocks of positions.
 #include <fmt/core.h>
 
 #include "base/error.h"
@@ -22,7 +22,8 @@ Value spread(Call& c, size_t input, const Shape& shape) {
   const int axis = c.axis(c.integer("axis", 1), rank);
   if (own.size() == 1) return Compose(c.builder()).along(v, axis, rank);
   const int64_t block = c.integer("block_size", 0);
-  if (block < 1 || own.size() != shape.size()) c.fail(fmt::format("operand {} has a shape that does not fit", input));
+  if (block < 1 || own.size() != shape.size())
+    c.fail(fmt::format("operand {} has a shape that does not fit", input));
   // One value for every block of positions along the axis.
   Shape repeated = own, joined = own;
   repeated.insert(repeated.begin() + axis + 1, Dim(block));
@@ -30,7 +31,8 @@ Value spread(Call& c, size_t input, const Shape& shape) {
   std::vector<int> dims = counting(0, rank + 1);
   dims.erase(dims.begin() + axis + 1);
   const Value all = c.builder().reshape(c.builder().broadcast(v, repeated, dims), joined);
-  return c.builder().slice(all, std::vector<Dim>(shape.size(), Dim(0)), std::vector<int64_t>(shape.size(), 1), shape);
+  return c.builder().slice(all, std::vector<Dim>(shape.size(), Dim(0)), std::vector<int64_t>(shape.size(), 1),
+                           shape);
 }
 
 // (x - zero) * scale
@@ -49,11 +51,16 @@ struct Range {
 };
 Range range_of(Call& c, DataType type) {
   switch (type) {
-    case DataType::int8: return {-128, 127};
-    case DataType::uint8: return {0, 255};
-    case DataType::int16: return {-32768, 32767};
-    case DataType::uint16: return {0, 65535};
-    default: c.unsupported(fmt::format("quantisation to {}", name_of(type)));
+    case DataType::int8:
+      return {-128, 127};
+    case DataType::uint8:
+      return {0, 255};
+    case DataType::int16:
+      return {-32768, 32767};
+    case DataType::uint16:
+      return {0, 65535};
+    default:
+      c.unsupported(fmt::format("quantisation to {}", name_of(type)));
   }
 }
 
@@ -71,7 +78,8 @@ void quantize(Call& c) {
   const Shape shape = c.type(0).shape;
   DataType type = c.has(2) ? c.element(2) : DataType::uint8;
   if (const int64_t number = c.integer("output_dtype", 0); number != 0) {
-    const auto given = number > 0 && number < 64 ? data_type_of_number(static_cast<int32_t>(number)) : std::nullopt;
+    const auto given =
+        number > 0 && number < 64 ? data_type_of_number(static_cast<int32_t>(number)) : std::nullopt;
     if (!given) c.unsupported(fmt::format("element type {}", number));
     type = *given;
   }

@@ -14,7 +14,8 @@ namespace fusewise::onnx {
 Model read_model(const std::string& path);
 
 // `path` only serves messages and external data. The bytes must stay alive as long as `owner`.
-Model read_model(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& path);
+Model read_model(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                 const std::string& path);
 
 // A serialized TensorProto, as ONNX's test folders hold them.
 Tensor read_tensor(std::span<const std::byte> bytes, const std::string& path);

@@ -1,5 +1,5 @@
-// Recurrent layers over a constant number of steps, step by step. The products of all inputs with the weights are
-// one matrix product before the first step.
+// Recurrent layers over a constant number of steps, step by step. The products of all inputs with the weights
+// are one matrix product before the first step.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ class Recurrent {
  protected:
   // `x`: the step's input times the input weights, all gates; the parameters of this direction.
   struct Parameters {
-    Value recurrence;                     // [gates * hidden, hidden]
+    Value recurrence;  // [gates * hidden, hidden]
     std::optional<Value> input_bias, recurrence_bias, peepholes;
     const std::string_view* activations;
   };
@@ -84,7 +84,9 @@ class Recurrent {
   }
   // h R'
   Value times(Value h, Value weights) { return b_.dot(h, weights, {{}, {}, {1}, {1}}); }
-  Value activate(const Parameters& p, size_t which, Value x) { return activated(c_, m_, p.activations[which], x); }
+  Value activate(const Parameters& p, size_t which, Value x) {
+    return activated(c_, m_, p.activations[which], x);
+  }
 
   Call& c_;
   Compose m_;
@@ -123,6 +125,7 @@ class Recurrent {
   // The part of an operand that belongs to a direction, without that dimension.
   Value of_direction(size_t input, int64_t direction) {
     Shape shape = c_.type(input).shape;
+    if (shape.size() < 2) c_.fail(fmt::format("operand {} has less than two dimensions", input));
     std::vector<Dim> starts(shape.size(), Dim(0));
     starts[0] = direction;
     shape[0] = 1;
@@ -161,7 +164,8 @@ class Recurrent {
     const bool backwards = direction_ == "reverse" || direction == 1;
     for (int64_t i = 0; i < steps_; ++i) {
       const int64_t t = backwards ? steps_ - 1 - i : i;
-      const Value x = b_.reshape(b_.slice(products, {t, 0, 0}, {1, 1, 1}, {1, batch_, width}), {batch_, width});
+      const Value x =
+          b_.reshape(b_.slice(products, {t, 0, 0}, {1, 1, 1}, {1, batch_, width}), {batch_, width});
       State next = step(x, state, p);
       Value output = next.hidden;
       if (c_.has(4)) output = keep_within_length(t, next, state);
@@ -214,14 +218,14 @@ class Lstm : public Recurrent {
 
 class Gru : public Recurrent {
  public:
-  explicit Gru(Call& c) : Recurrent(c, 3, {"Sigmoid", "Tanh"}), late_(c.integer("linear_before_reset", 0) != 0) {}
+  explicit Gru(Call& c)
+      : Recurrent(c, 3, {"Sigmoid", "Tanh"}), late_(c.integer("linear_before_reset", 0) != 0) {}
 
  protected:
   // Gates in the order update, reset, hidden.
   State step(Value x, const State& before, const Parameters& p) override {
     Value both = m_.add(gate(x, 0, 2), times(before.hidden, gate_rows(p.recurrence, 0, 2)));
-    if (p.input_bias)
-      both = m_.add(m_.add(both, gate(*p.input_bias, 0, 2)), gate(*p.recurrence_bias, 0, 2));
+    if (p.input_bias) both = m_.add(m_.add(both, gate(*p.input_bias, 0, 2)), gate(*p.recurrence_bias, 0, 2));
     const Value update = activate(p, 0, gate(both, 0)), reset = activate(p, 0, gate(both, 1));
     const Value weights = gate_rows(p.recurrence, 2, 1);
     const auto biased = [&](Value v, const std::optional<Value>& bias) {

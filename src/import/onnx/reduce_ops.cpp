@@ -23,8 +23,10 @@ Axes axes_of(Call& c) {
   Axes result{{}, c.integer("keepdims", 1) != 0};
   const int rank = c.rank(0);
   const auto given = c.axes(rank, 1);
-  if (given && !given->empty()) result.axes = *given;
-  else if (c.integer("noop_with_empty_axes", 0) == 0) result.axes = counting(0, rank);
+  if (given && !given->empty())
+    result.axes = *given;
+  else if (c.integer("noop_with_empty_axes", 0) == 0)
+    result.axes = counting(0, rank);
   return result;
 }
 

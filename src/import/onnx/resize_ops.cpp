@@ -1,5 +1,5 @@
-// Resizing: along every axis that changes, each result is a weighted sum of a few elements, whose positions and
-// weights are worked out here.
+// Resizing: along every axis that changes, each result is a weighted sum of a few elements, whose positions
+// and weights are worked out here.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -93,7 +93,8 @@ Taps taps_of(Call& c, const Method& method, const Axis& a) {
     }
     for (size_t k = 0; k < taps; ++k) {
       result.positions[k].push_back(std::clamp<int64_t>(first + static_cast<int64_t>(k), 0, last));
-      result.weights[k].push_back(static_cast<float>(method.exclude_outside ? weights[k] / total : weights[k]));
+      result.weights[k].push_back(
+          static_cast<float>(method.exclude_outside ? weights[k] / total : weights[k]));
     }
   }
   return result;
@@ -108,10 +109,11 @@ Value vector_constant(Call& c, DataType type, const std::vector<T>& values) {
 
 // Every element repeated a whole number of times: works for dimensions that depend on symbols.
 bool repeats(const Method& method, const Axis& a) {
-  const bool floors = method.coordinates == "asymmetric" ? method.nearest == "floor"
-                                                         : method.coordinates == "half_pixel" &&
-                                                               method.nearest == "round_prefer_floor";
-  return method.mode == "nearest" && floors && a.scale >= 1 && a.scale == std::trunc(a.scale) && a.scale < 1e6;
+  const bool floors = method.coordinates == "asymmetric"
+                          ? method.nearest == "floor"
+                          : method.coordinates == "half_pixel" && method.nearest == "round_prefer_floor";
+  return method.mode == "nearest" && floors && a.scale >= 1 && a.scale == std::trunc(a.scale) &&
+         a.scale < 1e6;
 }
 
 Value repeated(Call& c, Value x, const Axis& a) {
@@ -182,7 +184,8 @@ Method method_of(Call& c) {
   if (method.mode == "bilinear") method.mode = "linear";
   if (method.mode != "nearest" && method.mode != "linear" && method.mode != "cubic")
     c.fail(fmt::format("mode '{}' is unknown", method.mode));
-  method.coordinates = c.string("coordinate_transformation_mode", c.version() >= 11 ? "half_pixel" : "asymmetric");
+  method.coordinates =
+      c.string("coordinate_transformation_mode", c.version() >= 11 ? "half_pixel" : "asymmetric");
   method.nearest = c.string("nearest_mode", c.version() >= 11 ? "round_prefer_floor" : "floor");
   method.cubic_a = c.number("cubic_coeff_a", -0.75f);
   method.exclude_outside = c.integer("exclude_outside", 0) != 0;
@@ -194,7 +197,8 @@ Method method_of(Call& c) {
 void keep_aspect_ratio(Call& c, std::vector<Axis>& axes, std::string_view policy) {
   if (policy == "stretch") return;
   double scale = policy == "not_larger" ? INFINITY : 0;
-  for (const Axis& a : axes) scale = policy == "not_larger" ? std::min(scale, a.scale) : std::max(scale, a.scale);
+  for (const Axis& a : axes)
+    scale = policy == "not_larger" ? std::min(scale, a.scale) : std::max(scale, a.scale);
   if (policy != "not_larger" && policy != "not_smaller") c.fail("keep_aspect_ratio_policy is unknown");
   for (Axis& a : axes) {
     if (!a.from.is_constant()) c.unsupported("an aspect ratio that depends on the shapes");
@@ -211,7 +215,8 @@ void resize(Call& c) {
   const auto given = c.axes(c.rank(0), SIZE_MAX);
   const std::vector<int> along = given ? *given : counting(0, c.rank(0));
   std::vector<Axis> axes;
-  for (int axis : along) axes.push_back({axis, shape[static_cast<size_t>(axis)], shape[static_cast<size_t>(axis)], 1});
+  for (int axis : along)
+    axes.push_back({axis, shape[static_cast<size_t>(axis)], shape[static_cast<size_t>(axis)], 1});
   if (!first_form && c.has(3) && !(c.known(3) && c.known(3)->values.empty())) {
     const std::vector<Dim> sizes = c.dims(3);
     if (sizes.size() != axes.size()) c.fail("there are not as many sizes as dimensions");
@@ -248,8 +253,10 @@ void upsample(Call& c) {
   method.coordinates = "asymmetric";
   method.nearest = "floor";
   std::vector<double> scales;
-  if (const Attribute* a = c.attribute("scales")) scales.assign(a->floats.begin(), a->floats.end());
-  else scales = scales_of(c, 1);
+  if (const Attribute* a = c.attribute("scales"))
+    scales.assign(a->floats.begin(), a->floats.end());
+  else
+    scales = scales_of(c, 1);
   const Shape shape = c.type(0).shape;
   if (scales.size() != shape.size()) c.fail("there are not as many scales as dimensions");
   std::vector<Axis> axes;

@@ -1,6 +1,6 @@
-// Scatters. Where the indices are constants, every element of the result comes from a known place: a gather in the
-// data with the updates behind it. Otherwise each element of the result looks for the last update that is meant for
-// it, or, where updates are combined, reduces over those that are.
+// Scatters. Where the indices are constants, every element of the result comes from a known place: a gather
+// in the data with the updates behind it. Otherwise each element of the result looks for the last update that
+// is meant for it, or, where updates are combined, reduces over those that are.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -28,9 +28,9 @@ int64_t static_product(Call& c, const Shape& shape) {
 
 // Rows of data, updates and the row that each update goes to.
 struct Scatter {
-  Value data;          // [rows, row...]
-  Value updates;       // [updates, row...]
-  Value targets;       // [updates], int64, in [0, rows)
+  Value data;     // [rows, row...]
+  Value updates;  // [updates, row...]
+  Value targets;  // [updates], int64, in [0, rows)
   Shape result;
 };
 
@@ -53,7 +53,8 @@ Value by_gather(Call& c, const Scatter& s, const graph::ConstantData& targets) {
 // [rows, updates]: whether the update goes to the row.
 Value hits(Call& c, const Scatter& s) {
   const Dim rows = c.builder().shape(s.data)[0], updates = c.builder().shape(s.updates)[0];
-  if (rows.value() * std::max<int64_t>(updates.value(), 1) > most_pairs) c.unsupported("a scatter this large");
+  if (rows.value() * std::max<int64_t>(updates.value(), 1) > most_pairs)
+    c.unsupported("a scatter this large");
   const Shape pairs{rows, updates};
   const Value targets = c.builder().broadcast(s.targets, pairs, {1});
   return Compose(c.builder()).map(ScalarOp::equal, targets, c.builder().iota({DataType::int64, pairs}, 0));

@@ -41,8 +41,10 @@ Dim remaining_dim(Call& c, const Shape& from, const Shape& to) {
   for (const Dim& d : to) {
     if (d.is(-1)) continue;
     const auto same = std::ranges::find(numerator, d);
-    if (same != numerator.end() && !d.is(0)) numerator.erase(same);
-    else denominator.push_back(d);
+    if (same != numerator.end() && !d.is(0))
+      numerator.erase(same);
+    else
+      denominator.push_back(d);
   }
   const Dim divisor = product(denominator), dividend = product(numerator);
   if (divisor.is(0)) {
@@ -101,7 +103,8 @@ void squeeze(Call& c) {
   Shape to;
   for (size_t d = 0; d < from.size(); ++d) {
     if (axes && std::ranges::count(*axes, static_cast<int>(d)) > 0) {
-      if (graph::never_one(from[d])) c.fail(fmt::format("dimension {} is {} and not 1", d, from[d].to_string()));
+      if (graph::never_one(from[d]))
+        c.fail(fmt::format("dimension {} is {} and not 1", d, from[d].to_string()));
       continue;
     }
     if (!axes && from[d].is(1)) continue;
@@ -139,7 +142,8 @@ void expand(Call& c) {
   if (c.rank(1) != 1) c.fail("the shape is not a vector");
   const Shape target = c.dims(1);
   for (const Dim& d : target)
-    if (d.is_constant() && d.value() < 0) c.fail(fmt::format("a dimension of the new shape is {}", d.value()));
+    if (d.is_constant() && d.value() < 0)
+      c.fail(fmt::format("a dimension of the new shape is {}", d.value()));
   c.set(c.builder().broadcast_to(c.value(0), graph::broadcast_shapes(c.type(0).shape, target)));
 }
 
@@ -261,7 +265,8 @@ struct SliceOperands {
 
 void slice_by(Call& c, SliceOperands s) {
   const Shape from = c.type(0).shape;
-  if (s.axes.size() != s.starts.size() || s.ends.size() != s.starts.size() || s.steps.size() != s.starts.size())
+  if (s.axes.size() != s.starts.size() || s.ends.size() != s.starts.size() ||
+      s.steps.size() != s.starts.size())
     c.fail("starts, ends, axes and steps have different lengths");
   std::vector<Dim> starts(from.size(), Dim(0));
   std::vector<int64_t> steps(from.size(), 1);
@@ -380,9 +385,11 @@ void depth_to_space(Call& c) {
   const std::string_view mode = c.string("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") c.fail("attribute 'mode' is neither DCR nor CRD");
   const bool block_first = mode == "DCR";
-  const Shape split = block_first ? Shape{s[0], b, b, depth, s[2], s[3]} : Shape{s[0], depth, b, b, s[2], s[3]};
+  const Shape split =
+      block_first ? Shape{s[0], b, b, depth, s[2], s[3]} : Shape{s[0], depth, b, b, s[2], s[3]};
   Value x = c.builder().reshape(c.value(0), split);
-  x = c.builder().transpose(x, block_first ? std::vector<int>{0, 3, 4, 1, 5, 2} : std::vector<int>{0, 1, 4, 2, 5, 3});
+  x = c.builder().transpose(
+      x, block_first ? std::vector<int>{0, 3, 4, 1, 5, 2} : std::vector<int>{0, 1, 4, 2, 5, 3});
   c.set(c.builder().reshape(x, {s[0], depth, s[2] * Dim(b), s[3] * Dim(b)}));
 }
 
@@ -392,7 +399,8 @@ void space_to_depth(Call& c) {
   Value x = c.builder().reshape(c.value(0), {s[0], s[1], height, b, width, b});
   const std::string_view mode = c.string("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") c.fail("attribute 'mode' is neither DCR nor CRD");
-  x = c.builder().transpose(x, mode == "DCR" ? std::vector<int>{0, 3, 5, 1, 2, 4} : std::vector<int>{0, 1, 3, 5, 2, 4});
+  x = c.builder().transpose(
+      x, mode == "DCR" ? std::vector<int>{0, 3, 5, 1, 2, 4} : std::vector<int>{0, 1, 3, 5, 2, 4});
   c.set(c.builder().reshape(x, {s[0], s[1] * Dim(b) * Dim(b), height, width}));
 }
 

@@ -58,9 +58,9 @@ std::vector<std::vector<uint32_t>> dependencies(const std::vector<Node>& nodes, 
   for (uint32_t i = 0; i < nodes.size(); ++i) {
     for (std::string_view name : nodes[i].inputs) {
       if (!name.empty() && !producers.contains(name) && !scope.find(name)) {
-        throw UserError(fmt::format("node '{}' reads the tensor '{}', which nothing makes", display_name(nodes[i]),
-                                    name),
-                        {.node = display_name(nodes[i])});
+        throw UserError(
+            fmt::format("node '{}' reads the tensor '{}', which nothing makes", display_name(nodes[i]), name),
+            {.node = display_name(nodes[i])});
       }
     }
     for (std::string_view name : names_read(nodes[i])) {
@@ -73,8 +73,8 @@ std::vector<std::vector<uint32_t>> dependencies(const std::vector<Node>& nodes, 
   return result;
 }
 
-std::vector<bool> needed_nodes(const std::vector<std::vector<uint32_t>>& waits_for, const Producers& producers,
-                               const std::vector<std::string_view>& results) {
+std::vector<bool> needed_nodes(const std::vector<std::vector<uint32_t>>& waits_for,
+                               const Producers& producers, const std::vector<std::string_view>& results) {
   std::vector<bool> needed(waits_for.size());
   std::vector<uint32_t> pending;
   const auto need = [&](uint32_t i) {
@@ -91,7 +91,8 @@ std::vector<bool> needed_nodes(const std::vector<std::vector<uint32_t>>& waits_f
   return needed;
 }
 
-[[noreturn]] void throw_cycle(const std::vector<Node>& nodes, const std::vector<std::vector<uint32_t>>& waits_for,
+[[noreturn]] void throw_cycle(const std::vector<Node>& nodes,
+                              const std::vector<std::vector<uint32_t>>& waits_for,
                               const std::vector<int>& open) {
   // Every node still open waits for another one that is, so walking along must come round.
   uint32_t at = static_cast<uint32_t>(std::ranges::find_if(open, [](int n) { return n > 0; }) - open.begin());
@@ -106,7 +107,8 @@ std::vector<bool> needed_nodes(const std::vector<std::vector<uint32_t>>& waits_f
   int count = 0;
   for (auto it = std::ranges::find(walk, at); it != walk.end() && count < 8; ++it, ++count) {
     const auto& outputs = nodes[*it].outputs;
-    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", outputs.empty() ? display_name(nodes[*it]) : outputs[0]);
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ",
+                         outputs.empty() ? display_name(nodes[*it]) : outputs[0]);
   }
   throw UserError(fmt::format("the nodes form a cycle through the tensors {}", names),
                   {.node = display_name(nodes[at])});

@@ -10,9 +10,9 @@
 
 namespace fusewise::onnx {
 
-// The nodes that `results` depend on, every node behind what it reads, otherwise in file order. Names that are
-// not made by a node must be visible in `scope`. Throws UserError for a name that nothing makes, a name made
-// twice, and a cycle, whose tensors it names.
+// The nodes that `results` depend on, every node behind what it reads, otherwise in file order. Names that
+// are not made by a node must be visible in `scope`. Throws UserError for a name that nothing makes, a name
+// made twice, and a cycle, whose tensors it names.
 std::vector<uint32_t> sorted_nodes(const std::vector<Node>& nodes, const Scope& scope,
                                    const std::vector<std::string_view>& results);
 

@@ -65,7 +65,8 @@ void constant_of_shape(Call& c) {
 std::optional<Dim> range_count(Call& c) {
   const KnownTensor *start = c.known(0), *limit = c.known(1), *delta = c.known(2);
   if (!is_float(c.element(0)) && start && limit && delta) {
-    if (start->values.size() != 1 || limit->values.size() != 1 || delta->values.size() != 1) return std::nullopt;
+    if (start->values.size() != 1 || limit->values.size() != 1 || delta->values.size() != 1)
+      return std::nullopt;
     const Dim step = delta->values[0];
     if (!step.is_constant() || step.is(0)) return std::nullopt;
     return max(ceil_div(limit->values[0] - start->values[0], step), 0);
@@ -103,7 +104,8 @@ void eye_like(Call& c) {
     if (!given || !is_computable(*given)) c.unsupported("its type");
     type = *given;
   }
-  const Value row = c.builder().iota({DataType::int64, shape}, 0), column = c.builder().iota({DataType::int64, shape}, 1);
+  const Value row = c.builder().iota({DataType::int64, shape}, 0),
+              column = c.builder().iota({DataType::int64, shape}, 1);
   const Value shifted = m.add(row, static_cast<double>(c.integer("k", 0)));
   c.set(c.builder().cast(m.map(ScalarOp::equal, column, shifted), type));
 }
@@ -158,14 +160,10 @@ void one_hot(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"Constant", 1, newest, constant},
-    {"ConstantOfShape", 9, newest, constant_of_shape},
-    {"EyeLike", 9, newest, eye_like},
-    {"OneHot", 9, newest, one_hot},
-    {"Range", 11, newest, range},
-    {"Shape", 1, newest, shape_of},
-    {"Size", 1, newest, size_of},
-    {"Trilu", 14, newest, trilu},
+    {"Constant", 1, newest, constant}, {"ConstantOfShape", 9, newest, constant_of_shape},
+    {"EyeLike", 9, newest, eye_like},  {"OneHot", 9, newest, one_hot},
+    {"Range", 11, newest, range},      {"Shape", 1, newest, shape_of},
+    {"Size", 1, newest, size_of},      {"Trilu", 14, newest, trilu},
 };
 
 }  // namespace

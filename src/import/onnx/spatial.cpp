@@ -11,7 +11,8 @@ namespace {
 std::vector<int64_t> list_or(Call& c, std::string_view name, size_t count, int64_t otherwise, int64_t least) {
   auto given = c.integer_list(name);
   if (!given || given->empty()) return std::vector<int64_t>(count, otherwise);
-  if (given->size() != count) c.fail(fmt::format("attribute '{}' has {} entries instead of {}", name, given->size(), count));
+  if (given->size() != count)
+    c.fail(fmt::format("attribute '{}' has {} entries instead of {}", name, given->size(), count));
   for (int64_t v : *given) {
     if (v < least || v > INT32_MAX) c.fail(fmt::format("attribute '{}' holds {}", name, v));
   }
@@ -20,7 +21,8 @@ std::vector<int64_t> list_or(Call& c, std::string_view name, size_t count, int64
 
 int64_t reach(const Spatial& s, size_t d) { return (s.kernel[d] - 1) * s.dilations[d] + 1; }
 
-// As many positions as the extent divided by the stride, rounded up; the odd element goes to the end (or front).
+// As many positions as the extent divided by the stride, rounded up; the odd element goes to the end (or
+// front).
 void same_padding(Call& c, const Shape& shape, Spatial& s, bool upper) {
   for (size_t d = 0; d < s.rank(); ++d) {
     const Dim extent = shape[d + 2], stride = s.strides[d];

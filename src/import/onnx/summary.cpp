@@ -43,7 +43,7 @@ void count_nodes(const std::vector<onnx::Node>& nodes, ModelSummary& summary) {
 std::string type_text(const onnx::ValueInfo& info, std::set<std::string>& symbols) {
   using Kind = onnx::ValueInfo::Kind;
   if (info.kind != Kind::tensor) {
-    static constexpr const char* names[] = {"no type", "tensor", "sparse tensor", "sequence",
+    static constexpr const char* names[] = {"no type", "tensor",   "sparse tensor", "sequence",
                                             "map",     "optional", "other"};
     return names[static_cast<size_t>(info.kind)];
   }
@@ -57,8 +57,8 @@ std::string type_text(const onnx::ValueInfo& info, std::set<std::string>& symbol
     if (dim.value) {
       text += std::to_string(*dim.value);
     } else {
-      const std::string name =
-          dim.symbol.empty() || dim.symbol == "?" ? fmt::format("{}_dim{}", info.name, d) : std::string(dim.symbol);
+      const std::string name = dim.symbol.empty() || dim.symbol == "?" ? fmt::format("{}_dim{}", info.name, d)
+                                                                       : std::string(dim.symbol);
       symbols.insert(name);
       text += name;
     }

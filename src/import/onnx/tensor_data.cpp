@@ -16,7 +16,8 @@
 
 namespace fusewise::onnx {
 
-static_assert(std::endian::native == std::endian::little, "raw tensor data is little-endian and used in place");
+static_assert(std::endian::native == std::endian::little,
+              "raw tensor data is little-endian and used in place");
 
 namespace {
 
@@ -58,7 +59,8 @@ constexpr ElementRow element_rows[] = {
 
 size_t storage_bytes(int64_t count, DataType type, std::string_view tensor) {
   const uint64_t bits = static_cast<uint64_t>(bits_of(type));
-  if (static_cast<uint64_t>(count) > (uint64_t{1} << 60) / std::max<uint64_t>(bits, 1)) fail(tensor, "too large");
+  if (static_cast<uint64_t>(count) > (uint64_t{1} << 60) / std::max<uint64_t>(bits, 1))
+    fail(tensor, "too large");
   return static_cast<size_t>((static_cast<uint64_t>(count) * bits + 7) / 8);
 }
 
@@ -81,12 +83,17 @@ void store_int32s(Bytes& out, const Tensor& tensor, DataType type) {
       for (size_t i = 0; i < out.size(); ++i) out[i] = std::byte{tensor.int32s[i] != 0};
       break;
     }
-    case DataType::int32: store_as<int32_t>(out, tensor.int32s); break;
+    case DataType::int32:
+      store_as<int32_t>(out, tensor.int32s);
+      break;
     case DataType::int16:
     case DataType::uint16:
     case DataType::float16:
-    case DataType::bfloat16: store_as<uint16_t>(out, tensor.int32s); break;
-    default: store_as<uint8_t>(out, tensor.int32s);
+    case DataType::bfloat16:
+      store_as<uint16_t>(out, tensor.int32s);
+      break;
+    default:
+      store_as<uint8_t>(out, tensor.int32s);
   }
 }
 
@@ -95,13 +102,24 @@ Bytes typed_bytes(const Tensor& tensor, DataType type) {
   Bytes out;
   switch (type) {
     case DataType::float32:
-    case DataType::complex64: store_as<float>(out, tensor.floats); break;
+    case DataType::complex64:
+      store_as<float>(out, tensor.floats);
+      break;
     case DataType::float64:
-    case DataType::complex128: store_as<double>(out, tensor.doubles); break;
-    case DataType::int64: store_as<int64_t>(out, tensor.int64s); break;
-    case DataType::uint32: store_as<uint32_t>(out, tensor.uint64s); break;
-    case DataType::uint64: store_as<uint64_t>(out, tensor.uint64s); break;
-    default: store_int32s(out, tensor, type);
+    case DataType::complex128:
+      store_as<double>(out, tensor.doubles);
+      break;
+    case DataType::int64:
+      store_as<int64_t>(out, tensor.int64s);
+      break;
+    case DataType::uint32:
+      store_as<uint32_t>(out, tensor.uint64s);
+      break;
+    case DataType::uint64:
+      store_as<uint64_t>(out, tensor.uint64s);
+      break;
+    default:
+      store_int32s(out, tensor, type);
   }
   return out;
 }
@@ -174,7 +192,8 @@ graph::ConstantData TensorLoader::load(const Tensor& tensor) {
     result.owner = std::move(converted);
   }
   if (result.bytes.size() != size) {
-    fail(tensor.name, fmt::format("its data has {} bytes, its shape and type need {}", result.bytes.size(), size));
+    fail(tensor.name,
+         fmt::format("its data has {} bytes, its shape and type need {}", result.bytes.size(), size));
   }
   if (*type == DataType::boolean && !all_valid_booleans(result.bytes)) {
     Bytes copy(result.bytes.begin(), result.bytes.end());
@@ -196,14 +215,18 @@ std::span<const std::byte> TensorLoader::external_bytes(const Tensor& tensor, si
       location = value;
     } else if (key == "offset" || key == "length") {
       const std::optional<uint64_t> number = number_of(value);
-      if (!number) fail(tensor.name, fmt::format("the {} '{}' of its external data is no number", key, value));
-      if (key == "offset") offset = *number;
-      else length = *number;
+      if (!number)
+        fail(tensor.name, fmt::format("the {} '{}' of its external data is no number", key, value));
+      if (key == "offset")
+        offset = *number;
+      else
+        length = *number;
     }
   }
   if (location.empty()) fail(tensor.name, "its external data has no location");
   if (length && *length != size) {
-    fail(tensor.name, fmt::format("its external data has {} bytes, its shape and type need {}", *length, size));
+    fail(tensor.name,
+         fmt::format("its external data has {} bytes, its shape and type need {}", *length, size));
   }
   const std::shared_ptr<const MappedFile> file = map(tensor, location);
   if (!file) {
@@ -211,15 +234,16 @@ std::span<const std::byte> TensorLoader::external_bytes(const Tensor& tensor, si
       // Never written, so the pages take no memory until something reads them.
       void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (memory == MAP_FAILED) fail(tensor.name, "there is no memory to stand in for its missing data");
-      zeros_ = std::shared_ptr<const void>(memory, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
+      zeros_ = std::shared_ptr<const void>(memory,
+                                           [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
       zeros_size_ = size;
     }
     owner = zeros_;
     return {static_cast<const std::byte*>(zeros_.get()), size};
   }
   if (offset > file->size() || size > file->size() - offset) {
-    fail(tensor.name, fmt::format("its external data needs {} bytes from offset {} of '{}', which has {}", size,
-                                  offset, location, file->size()));
+    fail(tensor.name, fmt::format("its external data needs {} bytes from offset {} of '{}', which has {}",
+                                  size, offset, location, file->size()));
   }
   owner = file;
   return file->bytes().subspan(static_cast<size_t>(offset), size);
@@ -241,8 +265,8 @@ std::shared_ptr<const MappedFile> TensorLoader::map(const Tensor& tensor, std::s
   std::shared_ptr<const MappedFile> file;
   if (!fs::exists(path, error)) {
     if (!allow_missing_) {
-      fail(tensor.name, fmt::format("its external data '{}' does not exist; it must lie beside the model",
-                                    path.string()));
+      fail(tensor.name,
+           fmt::format("its external data '{}' does not exist; it must lie beside the model", path.string()));
     }
   } else {
     const fs::path real_folder = fs::canonical(folder, error);

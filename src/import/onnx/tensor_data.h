@@ -25,19 +25,20 @@ class TensorLoader {
   // `model_path` locates external data: relative to the folder that the model lies in.
   TensorLoader(std::string model_path, std::shared_ptr<const void> model_owner, bool allow_missing_external);
 
-  // Throws UserError that names the tensor when its data does not fit its shape or type, when external data is
-  // missing, too short or outside of the model's folder.
+  // Throws UserError that names the tensor when its data does not fit its shape or type, when external data
+  // is missing, too short or outside of the model's folder.
   graph::ConstantData load(const Tensor& tensor);
 
  private:
-  std::span<const std::byte> external_bytes(const Tensor& tensor, size_t size, std::shared_ptr<const void>& owner);
+  std::span<const std::byte> external_bytes(const Tensor& tensor, size_t size,
+                                            std::shared_ptr<const void>& owner);
   std::shared_ptr<const MappedFile> map(const Tensor& tensor, std::string_view location);
 
   std::string model_path_;
   std::shared_ptr<const void> model_owner_;
   bool allow_missing_;
   std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> files_;
-  std::shared_ptr<const void> zeros_;                 // stands in for external data that may be missing
+  std::shared_ptr<const void> zeros_;  // stands in for external data that may be missing
   size_t zeros_size_ = 0;
 };
 
