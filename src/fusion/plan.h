@@ -53,6 +53,8 @@ struct FusionPlan {
   double predicted_microseconds = 0, lower_bound_microseconds = 0;
   // Mode operators: model operators that are no legal single region and became several.
   int operators_split = 0;
+  std::string machine;                           // for which the schedules were chosen
+  std::vector<std::string> notes;                // what the reader should know: tiles chosen anew, budget ended, ...
 };
 
 }  // namespace fusewise::fusion

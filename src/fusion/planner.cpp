@@ -23,6 +23,8 @@ class Planner {
   std::optional<FusionPlan> plan() {
     plan_.mode = context_.options->mode;
     plan_.layouts = context_.options->layouts;
+    plan_.machine = context_.options->machine.name;
+    plan_.notes = context_.options->constraints.notes;
     apply_groups();
     search();
     for (int cluster : partition_.order()) finish(cluster);
@@ -103,6 +105,7 @@ class Planner {
       case FusionMode::on: {
         const SearchResult result = search_greedy(partition_, legality_, fixed_);
         plan_.search_complete = result.complete;
+        if (!result.complete) plan_.notes.push_back("the budget of regions ended the search; what came later was not priced");
         plan_.candidates = result.candidates;
         break;
       }
@@ -196,7 +199,7 @@ class Planner {
 }  // namespace
 
 FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
-  std::set<NodeId> stored;
+  std::set<NodeId> stored = options.constraints.stored_views;
   for (size_t round = 0; round <= graph.size(); ++round) {
     const PlanContext context = make_context(graph, options, stored);
     if (auto plan = Planner(context, stored).plan()) return std::move(*plan);

@@ -28,6 +28,8 @@ struct PlanConstraints {
   std::set<std::pair<graph::NodeId, graph::NodeId>> forbidden;  // edges that stay cut
   std::set<graph::NodeId> barriers;               // nodes whose result is stored and fused with no reader
   std::optional<int64_t> most_merges;             // stop after so many fusions (to bisect)
+  std::set<graph::NodeId> stored_views;           // views that get a kernel of their own
+  std::vector<std::string> notes;                 // handed on to the plan
 };
 
 struct PlanOptions {

@@ -1,0 +1,170 @@
+#include "fusion/plan_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "fusion/model_nodes.h"
+#include "fusion/node_keys.h"
+#include "fusion/schedule_json.h"
+
+namespace fusewise::fusion {
+
+using Json = nlohmann::ordered_json;
+using graph::Value;
+
+namespace {
+
+constexpr const char* schema = "fusewise.plan/1";
+constexpr const char* mode_names[] = {"on", "operators", "off"};
+
+std::string layout_text(const FusionPlan& plan, Value value, int rank) {
+  const auto it = plan.layouts.find(value);
+  return (it == plan.layouts.end() ? schedule::row_major(rank) : it->second).to_string();
+}
+
+Json group_to_json(const graph::Graph& graph, const NodeKeys& keys, const FusionPlan& plan, const PlannedRegion& planned) {
+  Json group;
+  group["pin"] = planned.pinned;
+  group["once"] = planned.once;
+  group["nodes"] = Json::array();
+  for (graph::NodeId node : planned.region.nodes) group["nodes"].push_back(keys.key_of(node));
+  group["outputs"] = Json::array();
+  for (Value v : planned.region.outputs) {
+    const auto& nodes = planned.region.nodes;
+    const int64_t member = std::lower_bound(nodes.begin(), nodes.end(), v.node) - nodes.begin();
+    group["outputs"].push_back({{"node", member},
+                                {"type", graph::to_string(graph.type(v))},
+                                {"layout", layout_text(plan, v, graph.type(v).rank())}});
+  }
+  group["predicted_us"] = planned.predicted_microseconds;
+  if (planned.measured_microseconds > 0) group["measured_us"] = planned.measured_microseconds;
+  group["schedule"] = schedule_to_json(planned.schedule, planned.region.nodes);
+  return group;
+}
+
+}  // namespace
+
+std::string to_json_text(const graph::Graph& graph, const FusionPlan& plan) {
+  const NodeKeys keys(graph);
+  Json json;
+  json["schema"] = schema;
+  json["model"] = graph.name;
+  json["mode"] = mode_names[static_cast<size_t>(plan.mode)];
+  json["machine"] = plan.machine;
+  json["replay"] = true;
+  json["search"] = plan.search;
+  json["search_complete"] = plan.search_complete;
+  json["candidates"] = plan.candidates;
+  json["predicted_ms"] = plan.predicted_microseconds / 1e3;
+  json["lower_bound_ms"] = plan.lower_bound_microseconds / 1e3;
+  if (plan.mode == FusionMode::operators) json["operators_split"] = plan.operators_split;
+  json["notes"] = plan.notes;
+  json["groups"] = Json::array();
+  for (const PlannedRegion& planned : plan.regions) json["groups"].push_back(group_to_json(graph, keys, plan, planned));
+  json["layouts"] = Json::array();
+  for (const auto& [value, layout] : plan.layouts)
+    if (!layout.is_row_major()) json["layouts"].push_back({{"value", keys.key_of(value.node)}, {"layout", layout.to_string()}});
+  json["conversions"] = Json::array();
+  for (const Conversion& c : plan.conversions)
+    json["conversions"].push_back(
+        {{"value", keys.key_of(c.value.node)}, {"from", c.from.to_string()}, {"to", c.to.to_string()}, {"once", c.once}});
+  json["cuts"] = Json::array();
+  for (const CutEdge& cut : plan.cuts) {
+    Json row = {{"from", keys.key_of(cut.from)}, {"to", keys.key_of(cut.to)}, {"reason", cut.reason}, {"detail", cut.detail},
+                {"ms_now", cut.now_microseconds / 1e3}};
+    row["ms_if_fused"] = cut.fused_microseconds > 0 ? Json(cut.fused_microseconds / 1e3) : Json(nullptr);
+    json["cuts"].push_back(std::move(row));
+  }
+  return json.dump(1) + "\n";
+}
+
+namespace {
+
+class PlanReader {
+ public:
+  PlanReader(const graph::Graph& graph, const machine::Machine& machine) : graph_(graph), machine_(machine), keys_(graph) {}
+
+  PlanConstraints read(std::string_view text) {
+    const Json json = Json::parse(text, nullptr, false);
+    if (json.is_discarded() || !json.is_object()) throw UserError("the plan file is not JSON");
+    if (json.value("schema", std::string()) != schema)
+      throw UserError(fmt::format("the plan file's schema is '{}'; this version reads {}", json.value("schema", std::string()), schema));
+    const bool replay = json.value("replay", false);
+    const std::string machine = json.value("machine", std::string());
+    const bool same_machine = machine == machine_.name;
+    bool dropped = false;
+    size_t number = 0;
+    for (const Json& group : json.value("groups", Json::array())) {
+      const std::string where = group.value("name", fmt::format("group {} of the plan", number));
+      ++number;
+      if (!replay && !group.value("pin", false)) continue;
+      read_group(group, where, same_machine, dropped);
+    }
+    if (dropped)
+      result_.notes.push_back(fmt::format("the plan was made for machine '{}'; its groups are kept, tiles are chosen anew for '{}'",
+                                          machine, machine_.name));
+    for (const Json& edge : json.value("forbid", Json::array())) forbid(edge.at(0).get<std::string>(), edge.at(1).get<std::string>());
+    for (const Json& tensor : json.value("barriers", Json::array())) barrier(tensor.get<std::string>());
+    if (json.contains("max_fusions")) result_.most_merges = json.at("max_fusions").get<int64_t>();
+    return std::move(result_);
+  }
+
+ private:
+  const graph::Graph& graph_;
+  const machine::Machine& machine_;
+  const NodeKeys keys_;
+  PlanConstraints result_;
+
+  void read_group(const Json& json, const std::string& where, bool same_machine, bool& dropped) {
+    GroupConstraint group;
+    group.name = where;
+    group.pin = true;
+    group.grid_tile = json.value("grid_tile", int64_t{0});
+    group.measured_microseconds = json.value("measured_us", 0.0);
+    std::vector<graph::NodeId> in_order;
+    for (const Json& key : json.value("nodes", Json::array())) in_order.push_back(keys_.node_of(key, where));
+    for (const Json& name : json.value("members", Json::array()))
+      for (uint32_t model_node : resolve_model_nodes(graph_, name.get<std::string>()))
+        for (graph::NodeId node : keys_.primitives_of(model_node)) in_order.push_back(node);
+    if (in_order.empty()) throw UserError(fmt::format("{} names no nodes", where));
+    if (json.contains("schedule") && json.contains("nodes")) {
+      if (same_machine) group.schedule = schedule_from_json(json.at("schedule"), in_order, where);
+      else dropped = true;
+    }
+    for (const Json& output : json.value("outputs", Json::array())) {
+      const size_t member = output.is_object() ? output.at("node").get<size_t>() : output.get<size_t>();
+      if (member >= in_order.size()) throw UserError(fmt::format("{}: an output names member {} of {}", where, member, in_order.size()));
+      if (graph::kind_of(graph_.node(in_order[member]).op) == graph::Kind::view) result_.stored_views.insert(in_order[member]);
+    }
+    group.nodes = std::move(in_order);
+    std::sort(group.nodes.begin(), group.nodes.end());
+    group.nodes.erase(std::unique(group.nodes.begin(), group.nodes.end()), group.nodes.end());
+    result_.groups.push_back(std::move(group));
+  }
+
+  void forbid(const std::string& from, const std::string& to) {
+    for (uint32_t a : resolve_model_nodes(graph_, from))
+      for (uint32_t b : resolve_model_nodes(graph_, to))
+        for (graph::NodeId producer : keys_.primitives_of(a))
+          for (graph::NodeId reader : keys_.primitives_of(b)) result_.forbidden.insert({producer, reader});
+  }
+
+  void barrier(const std::string& tensor) {
+    for (uint32_t model_node : resolve_model_nodes(graph_, tensor))
+      if (const auto& owned = keys_.primitives_of(model_node); !owned.empty()) result_.barriers.insert(owned.back());
+  }
+};
+
+}  // namespace
+
+PlanConstraints constraints_from_json(const graph::Graph& graph, std::string_view text, const machine::Machine& machine) {
+  try {
+    return PlanReader(graph, machine).read(text);
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError(fmt::format("the plan file cannot be read: {}", error.what()));
+  }
+}
+
+}  // namespace fusewise::fusion
