@@ -158,6 +158,11 @@ class ProgramBuilder {
       }
       step.buffers.push_back(it->second);
     }
+    for (const auto& [output, input] : call.overwritable) {
+      const BufferId to = buffers_.at(output), from = buffers_.at(input);
+      if (program_.buffers[to].kind == BufferKind::arena && program_.buffers[from].kind == BufferKind::arena)
+        program_.buffers[to].may_overwrite.push_back(from);
+    }
     (planned.once ? program_.once_steps : program_.run_steps).push_back(std::move(step));
   }
 

@@ -6,7 +6,6 @@
 #include "compiler/kernels.h"
 #include "compiler/pack_constants.h"
 #include "fusion/layouts.h"
-#include "fusion/plan_json.h"
 #include "fusion/planner.h"
 #include "graph/text.h"
 #include "graph/verifier.h"
@@ -51,10 +50,14 @@ Compiled compile(graph::Graph graph, const CompileOptions& options) {
   dump("graph", graph::print(graph));
 
   note("rewrite");
-  rewrite::RewriteOptions rewrites;
-  rewrites.exact_only = options.numerics == Numerics::strict;
-  rewrites.disabled.insert(options.disabled_passes.begin(), options.disabled_passes.end());
-  graph = pack_constants(rewrite::run_rewrites(graph, rewrites));
+  rewrite::DriverOptions rewrites;
+  if (options.numerics == Numerics::strict) rewrites.allowed = rewrite::Exactness::exact;
+  rewrites.skip = options.disabled_passes;
+  if (options.dump)
+    rewrites.observe = [&](const rewrite::Step& step, const graph::Graph& after) {
+      if (step.changed) dump("rewritten." + std::string(step.rewrite.name), graph::print(after));
+    };
+  graph = pack_constants(rewrite::run_rewrites(std::move(graph), rewrites));
   graph::verify(graph);
   dump("rewritten", graph::print(graph));
   watch.lap("rewrite");
@@ -66,9 +69,8 @@ Compiled compile(graph::Graph graph, const CompileOptions& options) {
   plan_options.threads = options.threads;
   plan_options.order = order_for(options.numerics);
   plan_options.layouts = fusion::assign_layouts(graph, options.machine, {});
-  if (options.plan_text) plan_options.constraints = *options.plan_text;
+  if (options.plan_text) throw UnsupportedError("not supported yet: replaying a plan");
   result.plan = fusion::make_plan(graph, plan_options);
-  if (options.dump) dump("plan", fusion::to_json_text(graph, result.plan));
   watch.lap("plan");
 
   note("lower");

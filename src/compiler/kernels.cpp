@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "kernel/passes/pipeline.h"
-#include "kernel/verifier.h"
+#include "schedule/overwrite.h"
 
 namespace fusewise::compiler {
 
@@ -57,6 +57,7 @@ KernelCall KernelSet::add(const graph::Region& region, const schedule::Schedule&
   lower_options.vector_lanes = options_.machine.vector_bits / 32;
   schedule::LoweredKernel lowered = schedule::lower(forms, built.tree, lower_options);
   KernelCall call;
+  call.overwritable = schedule::overwritable(forms, built.tree);
   call.arguments = std::move(lowered.arguments);
   call.parameters = std::move(lowered.parameters);
   // The name is no part of what is compared.

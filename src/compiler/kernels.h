@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/codegen.h"
@@ -16,6 +17,8 @@ struct KernelCall {
   int kernel = 0;                          // into KernelSet::kernels
   std::vector<graph::Value> arguments;
   std::vector<Dim> parameters;
+  // (output, input): the output may lie in the input's place.
+  std::vector<std::pair<graph::Value, graph::Value>> overwritable;
 };
 
 // Collects regions; regions whose kernels have the same text share one kernel, named after the first.
