@@ -34,10 +34,13 @@ std::string gelu_by_tanh(Layers& l, const std::string& x) {
   return l.m.node("Mul", {l.m.node("Mul", {x, "half"}), one_more});
 }
 
-void gelu_constants(Layers& l) {
+void gelu_constants(Layers& l, bool by_tanh) {
   l.scalar("half", 0.5f);
   l.scalar("one", 1);
-  l.scalar("sqrt_two", std::sqrt(2.0f));
+  if (!by_tanh) {
+    l.scalar("sqrt_two", std::sqrt(2.0f));
+    return;
+  }
   l.scalar("three", 3);
   l.scalar("gelu_cubic", 0.044715f);
   l.scalar("gelu_factor", static_cast<float>(std::sqrt(2.0 / 3.14159265358979323846)));
@@ -130,7 +133,7 @@ OnnxBuilder gpt2(bool tiny, bool decodes) {
   OnnxBuilder model;
   Layers l(model);
   const Size s = gpt2_size(tiny);
-  gelu_constants(l);
+  gelu_constants(l, true);
   l.scalar("sqrt_head", std::sqrt(static_cast<float>(s.head())));
   const OnnxDim length = decodes ? OnnxDim(int64_t{1}) : OnnxDim(std::string("seq"));
   model.input("input_ids", DataType::int64, {std::string("batch"), length});
@@ -169,7 +172,7 @@ OnnxBuilder bert(bool tiny) {
   OnnxBuilder model;
   Layers l(model);
   const Size s = bert_size(tiny);
-  gelu_constants(l);
+  gelu_constants(l, false);
   l.scalar("sqrt_head", std::sqrt(static_cast<float>(s.head())));
   const OnnxShape ids{std::string("batch"), std::string("seq")};
   model.input("input_ids", DataType::int64, ids);

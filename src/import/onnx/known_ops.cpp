@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "graph/shape_rules.h"
+#include "import/onnx/known_ops.h"
 #include "import/onnx/op_table.h"
 #include "import/onnx/tensor_data.h"
 
@@ -13,18 +14,10 @@ namespace fusewise::onnx {
 
 namespace {
 
+using known::count_of;
+using known::one;
+using known::Results;
 using Result = std::optional<KnownTensor>;
-using Results = std::optional<std::vector<KnownTensor>>;
-
-int64_t count_of(const std::vector<int64_t>& shape) {
-  int64_t count = 1;
-  for (int64_t d : shape) {
-    if (d < 0 || d > KnownTensor::max_elements) return KnownTensor::max_elements + 1;
-    count *= d;
-    if (count > KnownTensor::max_elements) return count;
-  }
-  return count;
-}
 
 // A value that the type can hold, so that what is known is what the graph would compute.
 bool fits(const Dim& value, DataType type) {
@@ -141,11 +134,6 @@ constexpr BinaryRow binary_rows[] = {
     {"Sub", false, [](const Dim& a, const Dim& b, DataType) -> std::optional<Dim> { return a - b; }},
 };
 
-Results one(Result result) {
-  if (!result) return std::nullopt;
-  return std::vector<KnownTensor>{std::move(*result)};
-}
-
 Results known_binary(Call& call, const BinaryRow& row) {
   const KnownTensor* first = call.known(0);
   if (!first) return std::nullopt;
@@ -176,66 +164,6 @@ Results known_shape(Call& call) {
 
 Results known_size(Call& call) {
   return one(KnownTensor{DataType::int64, {}, {product(call.type(0).shape)}});
-}
-
-Results known_reshaped(Call& call, std::vector<int64_t> shape) {
-  const KnownTensor* data = call.known(0);
-  if (!data || count_of(shape) != static_cast<int64_t>(data->values.size())) return std::nullopt;
-  return one(KnownTensor{data->type, std::move(shape), data->values});
-}
-
-Results known_squeeze(Call& call) {
-  const KnownTensor* data = call.known(0);
-  if (!data) return std::nullopt;
-  const auto axes = call.axes(data->rank(), 1);
-  std::vector<int64_t> shape;
-  for (int d = 0; d < data->rank(); ++d) {
-    const int64_t extent = data->shape[static_cast<size_t>(d)];
-    const bool drop = axes ? std::ranges::count(*axes, d) > 0 : extent == 1;
-    if (!drop) shape.push_back(extent);
-  }
-  return known_reshaped(call, std::move(shape));
-}
-
-Results known_unsqueeze(Call& call) {
-  const KnownTensor* data = call.known(0);
-  if (!data) return std::nullopt;
-  const auto raw = call.integer_list("axes");
-  const size_t added = raw ? raw->size() : call.integers(1).size();
-  const int rank = data->rank() + static_cast<int>(added);
-  const auto axes = call.axes(rank, 1);
-  std::vector<int64_t> shape;
-  size_t next = 0;
-  for (int d = 0; d < rank; ++d) {
-    if (std::ranges::count(*axes, d) > 0)
-      shape.push_back(1);
-    else if (next < data->shape.size())
-      shape.push_back(data->shape[next++]);
-  }
-  return known_reshaped(call, std::move(shape));
-}
-
-Results known_reshape(Call& call) {
-  const KnownTensor* data = call.known(0);
-  const KnownTensor* target = data && call.has(1) ? call.known(1) : nullptr;
-  if (!target) return std::nullopt;
-  auto shape = target->constants();
-  if (!shape) return std::nullopt;
-  int64_t count = 1;
-  for (size_t i = 0; i < shape->size(); ++i) {
-    int64_t& extent = (*shape)[i];
-    if (extent == 0 && call.integer("allowzero", 0) == 0) {
-      if (i >= data->shape.size()) return std::nullopt;
-      extent = data->shape[i];
-    }
-    if (extent > KnownTensor::max_elements) return std::nullopt;
-    if (extent >= 0) count *= extent;
-    if (count > KnownTensor::max_elements) return std::nullopt;
-  }
-  const int64_t total = static_cast<int64_t>(data->values.size());
-  for (int64_t& extent : *shape)
-    if (extent == -1) extent = count == 0 ? 0 : total / count;
-  return known_reshaped(call, std::move(*shape));
 }
 
 Results known_identity(Call& call) {
@@ -345,157 +273,6 @@ Results known_constant_of_shape(Call& call) {
   return one(std::move(result));
 }
 
-// Outer, axis and inner extents, row-major.
-struct Split3 {
-  int64_t outer = 1, extent = 1, inner = 1;
-};
-Split3 split_at(const std::vector<int64_t>& shape, int axis) {
-  Split3 s;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (static_cast<int>(d) < axis)
-      s.outer *= shape[d];
-    else if (static_cast<int>(d) == axis)
-      s.extent = shape[d];
-    else
-      s.inner *= shape[d];
-  }
-  return s;
-}
-
-// The elements at these positions along the axis.
-KnownTensor taken(const KnownTensor& data, int axis, const std::vector<int64_t>& positions) {
-  const Split3 s = split_at(data.shape, axis);
-  KnownTensor result{data.type, data.shape, {}};
-  result.shape[static_cast<size_t>(axis)] = static_cast<int64_t>(positions.size());
-  for (int64_t o = 0; o < s.outer; ++o)
-    for (int64_t p : positions)
-      for (int64_t i = 0; i < s.inner; ++i)
-        result.values.push_back(data.values[static_cast<size_t>((o * s.extent + p) * s.inner + i)]);
-  return result;
-}
-
-Results known_gather(Call& call) {
-  const KnownTensor* data = call.known(0);
-  const KnownTensor* indices = data ? call.known(1) : nullptr;
-  auto positions = indices ? indices->constants() : std::nullopt;
-  if (!positions || data->rank() == 0 || is_float(data->type)) return std::nullopt;
-  const int axis = call.axis(call.integer("axis", 0), data->rank());
-  const int64_t extent = data->shape[static_cast<size_t>(axis)];
-  for (int64_t& p : *positions) {
-    if (p < -extent || p >= extent) call.fail("an index lies outside of the tensor");
-    if (p < 0) p += extent;
-  }
-  const Split3 s = split_at(data->shape, axis);
-  if (s.outer * s.inner * static_cast<int64_t>(positions->size()) > KnownTensor::max_elements)
-    return std::nullopt;
-  KnownTensor result = taken(*data, axis, *positions);
-  std::vector<int64_t> shape(data->shape.begin(), data->shape.begin() + axis);
-  shape.insert(shape.end(), indices->shape.begin(), indices->shape.end());
-  shape.insert(shape.end(), data->shape.begin() + axis + 1, data->shape.end());
-  result.shape = std::move(shape);
-  return one(std::move(result));
-}
-
-Results known_concat(Call& call) {
-  std::vector<const KnownTensor*> parts;
-  for (size_t i = 0; i < call.inputs(); ++i) {
-    parts.push_back(call.known(i));
-    if (!parts.back() || parts.back()->type != parts[0]->type || parts.back()->rank() != parts[0]->rank())
-      return std::nullopt;
-  }
-  if (parts.empty() || parts[0]->rank() == 0) return std::nullopt;
-  const int axis = call.axis(call.version() >= 4 ? call.required_integer("axis") : call.integer("axis", 1),
-                             parts[0]->rank());
-  KnownTensor result{parts[0]->type, parts[0]->shape, {}};
-  int64_t extent = 0;
-  for (const KnownTensor* part : parts) {
-    for (size_t d = 0; d < part->shape.size(); ++d)
-      if (static_cast<int>(d) != axis && part->shape[d] != result.shape[d]) return std::nullopt;
-    extent += part->shape[static_cast<size_t>(axis)];
-  }
-  result.shape[static_cast<size_t>(axis)] = extent;
-  if (count_of(result.shape) > KnownTensor::max_elements) return std::nullopt;
-  const int64_t outer = split_at(result.shape, axis).outer;
-  for (int64_t o = 0; o < outer; ++o) {
-    for (const KnownTensor* part : parts) {
-      const int64_t run = outer == 0 ? 0 : static_cast<int64_t>(part->values.size()) / outer;
-      result.values.insert(result.values.end(), part->values.begin() + o * run,
-                           part->values.begin() + (o + 1) * run);
-    }
-  }
-  return one(std::move(result));
-}
-
-Results known_slice(Call& call) {
-  const KnownTensor* data = call.known(0);
-  if (!data) return std::nullopt;
-  const auto list = [&](size_t input, std::string_view name) -> std::optional<std::vector<int64_t>> {
-    if (auto attribute = call.integer_list(name)) return attribute;
-    const KnownTensor* k = call.has(input) ? call.known(input) : nullptr;
-    return k ? k->constants() : std::nullopt;
-  };
-  const auto starts = list(1, "starts"), ends = list(2, "ends"), steps = list(4, "steps");
-  if (!starts || !ends || starts->size() != ends->size() || (call.has(4) && !steps)) return std::nullopt;
-  if (call.has(3) && !list(3, "axes")) return std::nullopt;
-  auto axes = call.axes(data->rank(), 3);
-  if (!axes) {
-    axes.emplace();
-    for (size_t i = 0; i < starts->size(); ++i) axes->push_back(static_cast<int>(i));
-  }
-  if (axes->size() != starts->size() || (steps && steps->size() != starts->size())) return std::nullopt;
-  KnownTensor result = *data;
-  for (size_t i = 0; i < axes->size(); ++i) {
-    if ((*axes)[i] >= data->rank()) return std::nullopt;
-    const int64_t extent = result.shape[static_cast<size_t>((*axes)[i])];
-    const int64_t step = steps ? (*steps)[i] : 1;
-    if (step == 0) return std::nullopt;
-    const auto clamped = [&](int64_t v, int64_t low, int64_t high) {
-      return std::clamp(v < 0 ? std::max(v, -extent - 1) + extent : v, low, high);
-    };
-    const int64_t begin = step > 0 ? clamped((*starts)[i], 0, extent) : clamped((*starts)[i], -1, extent - 1);
-    const int64_t end = step > 0 ? clamped((*ends)[i], 0, extent) : clamped((*ends)[i], -1, extent - 1);
-    std::vector<int64_t> positions;
-    if (step > 0) {
-      for (int64_t p = begin; p < end; p += std::min(step, extent + 1)) positions.push_back(p);
-    } else {
-      for (int64_t p = begin; p > end; p += std::max(step, -extent - 1)) positions.push_back(p);
-    }
-    result = taken(result, (*axes)[i], positions);
-  }
-  return one(std::move(result));
-}
-
-Results known_transpose(Call& call) {
-  const KnownTensor* data = call.known(0);
-  if (!data) return std::nullopt;
-  const int rank = data->rank();
-  std::vector<int64_t> permutation;
-  for (int d = rank; d-- > 0;) permutation.push_back(d);
-  if (auto given = call.integer_list("perm")) permutation = *given;
-  std::vector<int64_t> sorted = permutation;
-  std::ranges::sort(sorted);
-  if (static_cast<int>(sorted.size()) != rank) return std::nullopt;
-  for (int d = 0; d < rank; ++d)
-    if (sorted[static_cast<size_t>(d)] != d) return std::nullopt;
-  std::vector<int64_t> strides(data->shape.size(), 1);
-  for (int d = rank - 1; d-- > 0;) {
-    const size_t i = static_cast<size_t>(d);
-    strides[i] = strides[i + 1] * data->shape[i + 1];
-  }
-  KnownTensor result{data->type, {}, {}};
-  for (int64_t p : permutation) result.shape.push_back(data->shape[static_cast<size_t>(p)]);
-  for (int64_t at = 0, count = count_of(result.shape); at < count; ++at) {
-    int64_t rest = at, index = 0;
-    for (int d = rank; d-- > 0;) {
-      const size_t i = static_cast<size_t>(d);
-      index += rest % result.shape[i] * strides[static_cast<size_t>(permutation[i])];
-      rest /= result.shape[i];
-    }
-    result.values.push_back(data->values[static_cast<size_t>(index)]);
-  }
-  return one(std::move(result));
-}
-
 Results known_range(Call& call) {
   const KnownTensor* start = call.known(0);
   const KnownTensor* limit = start ? call.known(1) : nullptr;
@@ -529,25 +306,25 @@ const std::map<std::string_view, Function>& functions() {
   static const std::map<std::string_view, Function> table = {
       {"Cast", known_cast},
       {"Ceil", known_rounding},
-      {"Concat", known_concat},
+      {"Concat", known::concat},
       {"ConstantOfShape", known_constant_of_shape},
       {"Expand", known_expand},
       {"Floor", known_rounding},
-      {"Gather", known_gather},
+      {"Gather", known::gather},
       {"Identity", known_identity},
       {"Neg", known_neg},
       {"Not", known_not},
       {"Range", known_range},
       {"ReduceProd", known_reduce<true>},
       {"ReduceSum", known_reduce<false>},
-      {"Reshape", known_reshape},
+      {"Reshape", known::reshape},
       {"Round", known_rounding},
       {"Shape", known_shape},
       {"Size", known_size},
-      {"Slice", known_slice},
-      {"Squeeze", known_squeeze},
-      {"Transpose", known_transpose},
-      {"Unsqueeze", known_unsqueeze},
+      {"Slice", known::slice},
+      {"Squeeze", known::squeeze},
+      {"Transpose", known::transpose},
+      {"Unsqueeze", known::unsqueeze},
       {"Where", known_where},
   };
   return table;

@@ -34,6 +34,7 @@ std::span<const OpRow> reduce_ops();
 std::span<const OpRow> resize_ops();
 std::span<const OpRow> scatter_ops();
 std::span<const OpRow> shape_ops();
+std::span<const OpRow> slice_ops();
 std::span<const OpRow> source_ops();
 
 // Null when no row fits.
