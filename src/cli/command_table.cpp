@@ -11,6 +11,7 @@ std::span<const Command> command_table() {
       machine_command(),
       plan_command(),
       run_command(),
+      test_command(),
       verify_command(),
       zoo_command(),
   };

@@ -30,6 +30,10 @@ void Parser::positional(const std::string& name, std::string& target, const std:
   state_->app.add_option(name, target, help)->required(required)->type_name("");
 }
 
+void Parser::positionals(const std::string& name, std::vector<std::string>& targets, const std::string& help) {
+  state_->app.add_option(name, targets, help)->required()->type_name("");
+}
+
 void Parser::flag(const std::string& names, bool& target, const std::string& help) {
   state_->app.add_flag(names, target, help);
 }

@@ -2,9 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "cli/results.h"
+#include "session/specialize.h"
 
 namespace fusewise::cli {
 namespace {
@@ -31,9 +34,41 @@ void check_supported(const CompileFlags& flags) {
     throw UnsupportedError(fmt::format("not supported yet: --search {} (greedy is)", flags.search));
 }
 
-// With --static, the sizes of this run are compiled in.
-SymbolValues static_symbols(const session::Model& model, const CompileFlags& flags, const session::Warn& warn) {
-  return session::prepare_inputs(session::inputs_of(model.graph()), flags.inputs.request(), warn).symbols;
+// What a specialised model no longer is.
+std::string words_of(const session::SpecializedModel& model) {
+  std::string text;
+  for (const auto& [name, value] : model.options.import.symbol_values)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+  for (const std::string& name : model.bound) text += fmt::format("{}the values of {}", text.empty() ? "" : ", ", name);
+  return text;
+}
+
+// Inputs for a specialised model: only importing it for these sizes tells which integers are indices, and of what.
+session::PreparedInputs prepare_specialized(const CompileFlags& flags, const session::ModelOptions& options,
+                                            std::vector<session::InputInfo> inputs, Console& console) {
+  const session::InputRequest request = flags.inputs.request();
+  session::PreparedInputs prepared =
+      session::prepare_inputs(inputs, request, [&](const std::string& text) { console.warn(text); });
+  try {
+    const auto sized = session::specialize(options, inputs, prepared, session::Specialization::sizes);
+    const session::Model model = session::Model::load(flags.model, sized.options);
+    for (const session::InputInfo& imported : session::inputs_of(model.graph()))
+      for (session::InputInfo& input : inputs)
+        if (input.name == imported.name) input.index_extent = imported.index_extent;
+    prepared = session::prepare_inputs(inputs, request, [](const std::string&) {});
+  } catch (const UnsupportedError&) {
+    // Then its indices are drawn as other integers are.
+  }
+  return prepared;
+}
+
+Chosen choose(const CompileFlags& flags, const session::SpecializedModel& model,
+              const std::vector<session::InputInfo>& inputs, const session::PreparedInputs& prepared) {
+  std::vector<graph::Tensor> rest;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (std::find(model.bound.begin(), model.bound.end(), inputs[i].name) == model.bound.end())
+      rest.push_back(prepared.tensors[i]);
+  return {session::Model::load(flags.model, model.options), std::move(rest)};
 }
 
 }  // namespace
@@ -59,6 +94,11 @@ machine::Machine target_machine(const std::string& target, const std::string& ma
 void CompileFlags::declare(Parser& parser) {
   parser.positional("MODEL", model, "an ONNX file");
   inputs.declare(parser);
+  parser.flag("--static", static_shapes, "compile for the sizes of this run only");
+  declare_compilation(parser);
+}
+
+void CompileFlags::declare_compilation(Parser& parser) {
   threads.declare(parser);
   parser.choice("--fusion", fusion, {"on", "operators", "off"},
                 "fuse by price; one kernel per model operator; one per primitive");
@@ -68,7 +108,6 @@ void CompileFlags::declare(Parser& parser) {
   parser.option("--plan", plan_file, "FILE", "replay a plan");
   parser.option("--target", target, "cpu[:LEVEL]", "what to compile for: cpu, or cpu:x86-64-v3 and the like");
   parser.option("--machine", machine_file, "FILE", "a machine description to plan for");
-  parser.flag("--static", static_shapes, "compile for the sizes of this run only");
   parser.option("--cache", cache, "DIR|off", "the folder of compiled programs (FUSEWISE_CACHE_DIR)");
   parser.list("--disable-pass", disabled_passes, "NAME", "leave a rewrite or kernel pass out (to find a fault)");
   parser.flag("--poison", poison, "fill memory that is not written yet with NaN (to find a fault; slow)");
@@ -93,24 +132,50 @@ session::SessionOptions CompileFlags::options(Console& console) const {
   return options;
 }
 
+void with_model(const CompileFlags& flags, Console& console, const std::function<void(const Chosen&)>& use) {
+  using How = session::Specialization;
+  const session::ModelOptions options = {.import = {}, .extra_outputs = flags.output_tensors};
+  if (!flags.static_shapes) {
+    try {
+      return use({session::Model::load(flags.model, options), std::nullopt});
+    } catch (const UnsupportedError& error) {
+      console.note(fmt::format("not for all sizes: {}", error.what()));
+    }
+  }
+  const std::vector<session::InputInfo> inputs = session::declared_inputs(flags.model);
+  const session::PreparedInputs prepared = prepare_specialized(flags, options, inputs, console);
+  for (const How how : {How::sizes, How::small_integers, How::values}) {
+    const session::SpecializedModel model = session::specialize(options, inputs, prepared, how);
+    const std::string words = words_of(model);
+    try {
+      use(choose(flags, model, inputs, prepared));
+      if (!flags.static_shapes || how != How::sizes)
+        console.warn(fmt::format("shapes depend on data in this model: it was compiled for {} only", words));
+      return;
+    } catch (const UnsupportedError& error) {
+      if (how == How::values) throw;
+      console.note(fmt::format("not for {}: {}", words, error.what()));
+    }
+  }
+}
+
 Prepared prepare(const CompileFlags& flags, Console& console) {
   const session::InputRequest request = flags.inputs.request();
-  session::SessionOptions options = flags.options(console);
-  session::Model model = session::Model::load(flags.model);
-  if (flags.static_shapes) options.static_symbols = static_symbols(model, flags, options.warn);
-  session::Session session(model, options);
-  session::PreparedInputs inputs;
-  if (flags.static_shapes)
-    inputs = session::prepare_inputs(session::inputs_of(model.graph()), request, [](const std::string&) {});
-  else
-    inputs = session::prepare_inputs(session.info().inputs, request, options.warn);
-  const session::SessionInfo& info = session.info();
+  const session::SessionOptions options = flags.options(console);
+  std::optional<Prepared> prepared;
+  with_model(flags, console, [&](const Chosen& chosen) {
+    session::Session session(chosen.model, options);
+    std::vector<graph::Tensor> inputs =
+        chosen.inputs ? *chosen.inputs : session::prepare_inputs(session.info().inputs, request, options.warn).tensors;
+    prepared.emplace(Prepared{chosen.model, std::move(session), std::move(inputs)});
+  });
+  const session::SessionInfo& info = prepared->session.info();
   if (info.cache_hit)
     console.note(fmt::format("taken from the cache, loaded in {:.1f} ms", info.load_ms));
   else
     console.note(fmt::format("imported in {:.1f} ms, compiled in {:.1f} ms, loaded in {:.1f} ms", info.import_ms,
                              info.compile_ms, info.load_ms));
-  return {std::move(model), std::move(session), std::move(inputs.tensors), std::move(inputs.symbols)};
+  return std::move(*prepared);
 }
 
 std::vector<std::pair<std::string, std::string>> input_types(const session::SessionInfo& info,

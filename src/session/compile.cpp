@@ -1,11 +1,12 @@
 #include "session/compile.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/cpu_limits.h"
 #include "graph/statistics.h"
 #include "session/code_version.h"
-#include "session/static_shapes.h"
+#include "session/mapped_constants.h"
 
 namespace fusewise::session {
 namespace {
@@ -16,6 +17,19 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+// By run step: regions become steps one by one, in their order; nothing where a plan has more than regions.
+std::vector<std::optional<double>> predicted_steps(const compiler::Compiled& compiled) {
+  std::vector<std::optional<double>> predicted;
+  for (const fusion::PlannedRegion& region : compiled.plan.regions)
+    if (!region.once) predicted.push_back(region.predicted_microseconds / 1e3);
+  const auto& steps = compiled.program.run_steps;
+  const auto kernels = std::count_if(steps.begin(), steps.end(), [](const program::Step& step) {
+    return step.kind == program::StepKind::kernel;
+  });
+  if (static_cast<size_t>(kernels) != predicted.size()) predicted.clear();
+  return predicted;
+}
+
 Metadata metadata_of(const graph::Graph& original, const compiler::Compiled& compiled, const machine::Machine& machine) {
   Metadata metadata;
   for (const InputInfo& input : inputs_of(original)) metadata.index_extents.push_back(input.index_extent);
@@ -23,6 +37,7 @@ Metadata metadata_of(const graph::Graph& original, const compiler::Compiled& com
   metadata.phases_ms = compiled.milliseconds;
   metadata.predicted_ms = compiled.plan.predicted_microseconds / 1e3;
   metadata.lower_bound_ms = compiled.plan.lower_bound_microseconds / 1e3;
+  metadata.predicted_step_ms = predicted_steps(compiled);
   metadata.machine = machine.name;
   metadata.compiler = compiled.program.metadata;
   return metadata;
@@ -52,12 +67,7 @@ compiler::CompileOptions compile_options_for(const SessionOptions& options) {
   return compile;
 }
 
-graph::Graph graph_for(const Model& model, const SessionOptions& options) {
-  if (options.static_symbols.empty()) return model.graph();
-  return with_static_shapes(model.graph(), options.static_symbols);
-}
-
-Hash128 cache_key(const Hash128& model, const compiler::CompileOptions& compile, const SymbolValues& static_symbols) {
+Hash128 cache_key(const Hash128& model, const compiler::CompileOptions& compile) {
   Hasher hasher;
   hasher.add(code_version()).add(processor_version()).add(model);
   hasher.add(compile.numerics).add(compile.fusion).add(compile.threads);
@@ -65,8 +75,6 @@ Hash128 cache_key(const Hash128& model, const compiler::CompileOptions& compile,
   hasher.add(compile.plan_text.has_value()).add(std::string_view(compile.plan_text.value_or("")));
   hasher.add(compile.disabled_passes.size());
   for (const std::string& pass : compile.disabled_passes) hasher.add(std::string_view(pass));
-  hasher.add(static_symbols.size());
-  for (const auto& [name, value] : static_symbols) hasher.add(std::string_view(name)).add(value);
   return hasher.finish();
 }
 
@@ -82,7 +90,7 @@ Built find_or_compile(const Model& model, const SessionOptions& options, const C
       // Damaged in a way that no checksum sees: made by something else. It is made anew.
     }
   }
-  graph::Graph graph = graph_for(model, options);
+  const graph::Graph& graph = model.graph();
   built.import_ms = model.import_ms();
   const compiler::CompileOptions compile = compile_options_for(options);
   const auto start = Clock::now();
@@ -91,6 +99,7 @@ Built find_or_compile(const Model& model, const SessionOptions& options, const C
   built.metadata = metadata_of(graph, compiled, compile.machine);
   built.program = std::move(compiled.program);
   built.program.metadata = to_text(built.metadata);
+  refer_to_mapped_files(built.program);
   return built;
 }
 

@@ -19,11 +19,8 @@ struct Built {
 
 Cache cache_for(const SessionOptions& options, const Warn& warn);
 compiler::CompileOptions compile_options_for(const SessionOptions& options);
-// The graph as it is compiled: with the static symbols put in.
-graph::Graph graph_for(const Model& model, const SessionOptions& options);
-
 // What an entry of the cache depends on.
-Hash128 cache_key(const Hash128& model, const compiler::CompileOptions& compile, const SymbolValues& static_symbols);
+Hash128 cache_key(const Hash128& model, const compiler::CompileOptions& compile);
 
 Built find_or_compile(const Model& model, const SessionOptions& options, const Cache& cache, const Hash128& key);
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/hash.h"
 #include "graph/graph.h"
@@ -12,16 +13,21 @@
 
 namespace fusewise::session {
 
+struct ModelOptions {
+  ImportOptions import = {};
+  std::vector<std::string> extra_outputs = {};   // tensors of the file to deliver beside its outputs
+};
+
 class Model {
  public:
   // UserError when there is no such file.
-  static Model load(const std::string& path, const ImportOptions& options = {});
+  static Model load(const std::string& path, const ModelOptions& options = {});
 
   const std::string& path() const;
   // Imports the model at the first call; any number of threads may call.
   const graph::Graph& graph() const;
   double import_ms() const;          // 0 while it is not imported
-  // Of all the files that the model consists of.
+  // Of all the files that the model consists of, and of what is asked of it.
   Hash128 content_hash(const Cache& cache) const;
 
  private:

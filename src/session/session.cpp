@@ -107,7 +107,7 @@ Session::Session(const Model& model, const SessionOptions& given) {
   const Cache cache = options.dump ? Cache() : cache_for(options, options.warn);
   Hash128 key;
   if (cache.enabled())
-    key = cache_key(model.content_hash(cache), compile_options_for(options), options.static_symbols);
+    key = cache_key(model.content_hash(cache), compile_options_for(options));
   Built built = find_or_compile(model, options, cache, key);
 
   const auto start = std::chrono::steady_clock::now();

@@ -34,7 +34,6 @@ struct SessionOptions {
   bool use_cache = true;
   std::optional<std::string> cache_folder = {};     // nothing: FUSEWISE_CACHE_DIR, else the user's cache folder
   std::optional<std::string> plan_text = {};        // a plan file to replay
-  SymbolValues static_symbols = {};                 // compiled in: the program runs in these sizes only
   std::vector<std::string> disabled_passes = {};
   bool poison = false;                              // fill what is not written yet with NaN (for tests; slow)
   std::function<void(const std::string& text)> warn = {};

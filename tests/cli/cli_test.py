@@ -71,7 +71,7 @@ class Usage(CommandLine):
         overview = self.run_command("--help").stdout
         commands = [line.split()[0] for line in overview.splitlines() if line.startswith("  ")]
         self.assertGreaterEqual(set(commands), {"bench", "dump", "explain", "inspect", "machine", "plan", "run",
-                                                "verify", "zoo"})
+                                                "test", "verify", "zoo"})
         self.assertEqual(commands, sorted(commands))
         for command in commands:
             text = self.run_command(command, "--help").stdout
@@ -188,6 +188,28 @@ class Runs(CommandLine):
         self.assertAlmostEqual(min(values), document["outputs"][0]["min"], places=6)
         self.assertIn(data, (self.path / "out/pb/0.pb").read_bytes())
 
+    def test_onnx_tests(self):
+        model = self.path / "suite" / "one" / "model.onnx"
+        data = model.parent / "test_data_set_0"
+        data.mkdir(parents=True, exist_ok=True)
+        model.write_bytes(self.model().read_bytes())
+        name = self.run_json("inspect", model)["inputs"][0]["name"]
+        self.run_model("resnet50_tiny", "--output-dir", "results", "--output-format", "pb", "--output-tensor", name)
+        (data / "output_0.pb").write_bytes((self.path / "results" / "0.pb").read_bytes())
+        (data / "input_0.pb").write_bytes((self.path / "results" / "1.pb").read_bytes())
+        broken = self.path / "suite" / "two"
+        broken.mkdir(exist_ok=True)
+        (broken / "model.onnx").write_bytes(b"no model")
+        result = self.run_json("test", "suite/one", *self.mode)
+        self.assertEqual((result["passed"], result["failed"], result["unsupported"]), (1, 0, 0))
+        result = self.run_json("test", "suite", *self.mode, code=5)
+        self.assertEqual((result["passed"], result["failed"], result["unsupported"]), (1, 1, 0))
+        wrong = bytearray((data / "output_0.pb").read_bytes())
+        wrong[-4:] = struct.pack("<f", 1e6)
+        (data / "output_0.pb").write_bytes(wrong)
+        self.run_command("test", "suite/one", *self.mode, code=5)
+        self.run_command("test", "in", "no_such_folder", *self.mode, code=1)
+
     def test_seed_and_shapes(self):
         first = self.run_model("bert_base_tiny", "--dim", "batch=2", "--dim", "seq=3")["outputs"]
         self.assertEqual(first, self.run_model("bert_base_tiny", "--shape", "*=2x3")["outputs"])
@@ -238,6 +260,14 @@ class Runs(CommandLine):
             if not (self.path / "full" / "0.npy").is_symlink():
                 (self.path / "full" / "0.npy").symlink_to("/dev/full")
             self.run_command("run", self.model(), *self.mode, "--output-dir", "full", code=1)
+
+    def test_inner_tensors_may_be_asked_for(self):
+        text = self.run_command("dump", self.model()).stdout
+        inner = [line.split('"')[5] for line in text.splitlines() if line.startswith("model ") and '"Conv"' in line]
+        outputs = self.run_model("resnet50_tiny", "--output-tensor", inner[0], "--output-tensor", inner[1])["outputs"]
+        self.assertEqual([row["name"] for row in outputs[-2:]], inner[:2])
+        self.assertEqual(len(outputs), 2 + len(self.run_model("resnet50_tiny")["outputs"]))
+        self.run_command("run", self.model(), *self.mode, "--output-tensor", "no such tensor", code=1)
 
     def test_quiet_says_nothing(self):
         result = self.run_command("run", self.model(), *self.mode, "--quiet")

@@ -96,11 +96,15 @@ class Caching(CommandLine):
         self.assertEqual((first["cache_hit"], second["cache_hit"]), (False, True))
         self.assertEqual(first["outputs"], second["outputs"])
         self.assertEqual(second["compile_ms"], 0)
-        for options in (["--numerics", "strict"], ["--fusion", "off"], ["--threads", "1"], ["--static"],
+        for options in (["--numerics", "strict"], ["--fusion", "off"], ["--threads", "1"],
                         ["--target", "cpu:x86-64-v3"]):
             self.assertFalse(self.run_cached("warm", *options)["cache_hit"], options)
             self.assertTrue(self.run_cached("warm", *options)["cache_hit"], options)
         self.assertFalse(self.run_json("run", self.model(), "--cache", "off")["cache_hit"])
+        for hit, options in ((False, []), (True, ["--dim", "seq=9"]), (False, ["--static"]), (True, ["--static"]),
+                             (False, ["--static", "--dim", "seq=9"])):
+            document = self.run_json("run", self.model("bert_base_tiny"), "--cache", "warm", *options)
+            self.assertEqual(document["cache_hit"], hit, options)
 
     def test_another_content_under_the_same_name_is_another_program(self):
         model = self.path / "changing.onnx"

@@ -12,6 +12,7 @@ Command inspect_command();
 Command machine_command();
 Command plan_command();
 Command run_command();
+Command test_command();
 Command verify_command();
 Command zoo_command();
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cli/commands/commands.h"
 #include "cli/session_options.h"
+#include "fusion/plan_json.h"
 #include "graph/text.h"
 #include "session/compile.h"
 
@@ -25,23 +26,25 @@ struct Dump {
 };
 
 std::vector<Dump> collect(const Options& options, Console& console) {
-  const session::Model model = session::Model::load(options.compile.model);
   session::SessionOptions session = options.compile.options(console);
-  if (options.compile.static_shapes)
-    session.static_symbols =
-        session::prepare_inputs(session::inputs_of(model.graph()), options.compile.inputs.request(), session.warn)
-            .symbols;
-  const graph::Graph graph = session::graph_for(model, session);
-  if (options.stage == "graph") return {{graph.name, graph::print(graph)}};
   std::vector<Dump> dumps;
   std::mutex mutex;  // kernels are compiled by several threads
   session.dump = [&](const std::string& stage, const std::string& name, const std::string& text) {
-    if (stage != options.stage) return;
+    if (stage != options.stage || stage == "plan") return;
     if (!options.kernel.empty() && !session::matches(options.kernel, name)) return;
     const std::lock_guard lock(mutex);
     dumps.push_back({name, text});
   };
-  compiler::compile(graph, session::compile_options_for(session));
+  with_model(options.compile, console, [&](const Chosen& chosen) {
+    dumps.clear();
+    const graph::Graph& graph = chosen.model.graph();
+    if (options.stage == "graph") {
+      dumps.push_back({graph.name, graph::print(graph)});
+      return;
+    }
+    const compiler::Compiled compiled = compiler::compile(graph, session::compile_options_for(session));
+    if (options.stage == "plan") dumps.push_back({graph.name, fusion::to_json_text(compiled.graph, compiled.plan)});
+  });
   return dumps;
 }
 

@@ -3,11 +3,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/text_table.h"
 #include "cli/commands/commands.h"
 #include "cli/session_options.h"
+#include "fusion/plan_json.h"
 #include "session/compile.h"
 
 namespace fusewise::cli {
@@ -64,16 +64,13 @@ Json to_json(const Options& options, const compiler::Compiled& compiled) {
 }
 
 int plan(const Options& options, Console& console) {
-  const session::Model model = session::Model::load(options.compile.model);
-  session::SessionOptions session = options.compile.options(console);
-  std::string text;
-  session.dump = [&](const std::string& stage, const std::string&, const std::string& dumped) {
-    if (stage == "plan") text = dumped;
-  };
-  const graph::Graph graph = session::graph_for(model, session);
-  const compiler::Compiled compiled = compiler::compile(graph, session::compile_options_for(session));
-  check(!text.empty(), "the compiler gave no plan");
-  if (!options.output.empty()) write_file_atomically(options.output, std::string_view(text));
+  const session::SessionOptions session = options.compile.options(console);
+  compiler::Compiled compiled;
+  with_model(options.compile, console, [&](const Chosen& chosen) {
+    compiled = compiler::compile(chosen.model.graph(), session::compile_options_for(session));
+  });
+  if (!options.output.empty())
+    write_file_atomically(options.output, std::string_view(fusion::to_json_text(compiled.graph, compiled.plan)));
   console.print(words_of(compiled));
   console.finish("plan", to_json(options, compiled));
   return exit_done;

@@ -7,7 +7,6 @@
 #include "cli/results.h"
 #include "cli/session_options.h"
 #include "graph/interpreter/interpreter.h"
-#include "import/import.h"
 
 namespace fusewise::cli {
 namespace {
@@ -22,18 +21,21 @@ struct Options {
 
 std::vector<NamedTensor> interpreted(const Options& options, Console& console) {
   console.progress("import");
-  const graph::Graph graph = import_onnx(options.compile.model);
-  const auto warn = [&](const std::string& text) { console.warn(text); };
-  const session::PreparedInputs inputs =
-      session::prepare_inputs(session::inputs_of(graph), options.compile.inputs.request(), warn);
-  graph::InterpretOptions interpret;
-  interpret.threads = options.compile.threads.count();
-  interpret.progress = [&](graph::NodeId node, size_t nodes) {
-    if (node % 64 == 0) console.progress(fmt::format("interpret {} of {}", node, nodes));
-  };
-  const std::vector<graph::Tensor> tensors = graph::interpret(graph, inputs.tensors, interpret);
   std::vector<NamedTensor> outputs;
-  for (size_t i = 0; i < graph.outputs.size(); ++i) outputs.push_back({graph.outputs[i].name, tensors[i]});
+  const auto warn = [&](const std::string& text) { console.warn(text); };
+  with_model(options.compile, console, [&](const Chosen& chosen) {
+    const graph::Graph& graph = chosen.model.graph();
+    const std::vector<graph::Tensor> inputs =
+        chosen.inputs ? *chosen.inputs
+                      : session::prepare_inputs(session::inputs_of(graph), options.compile.inputs.request(), warn).tensors;
+    graph::InterpretOptions interpret;
+    interpret.threads = options.compile.threads.count();
+    interpret.progress = [&](graph::NodeId node, size_t nodes) {
+      if (node % 64 == 0) console.progress(fmt::format("interpret {} of {}", node, nodes));
+    };
+    const std::vector<graph::Tensor> tensors = graph::interpret(graph, inputs, interpret);
+    for (size_t i = 0; i < graph.outputs.size(); ++i) outputs.push_back({graph.outputs[i].name, tensors[i]});
+  });
   return outputs;
 }
 
@@ -68,6 +70,8 @@ int run(const Options& options, Console& console) {
 Action declare(Parser& parser) {
   auto options = std::make_shared<Options>();
   options->compile.declare(parser);
+  parser.list("--output-tensor", options->compile.output_tensors, "NAME",
+              "deliver this tensor of the file, too, after the model's outputs");
   parser.option("--output-dir", options->output_folder, "DIR", "write the outputs there, and outputs.json");
   parser.choice("--output-format", options->output_format, {"npy", "pb"}, "of the files in --output-dir");
   parser.flag("--interpreter", options->interpreter, "run the reference interpreter instead of compiled code (slow)");

@@ -25,11 +25,12 @@ using session::OutputVerdict;
 struct Options {
   CompileFlags compile;
   std::string against;
+  std::string bound = "probable";
   std::optional<double> tolerance;
 };
 
-graph::InterpretOptions interpret_options(const char* what, const Prepared& prepared, Console& console) {
-  graph::InterpretOptions options;
+graph::BoundedOptions interpret_options(const char* what, const Prepared& prepared, Console& console) {
+  graph::BoundedOptions options;
   options.threads = prepared.session.info().threads;
   options.progress = [&console, what](graph::NodeId node, size_t nodes) {
     if (node % 16 == 0) console.progress(fmt::format("{} {} of {}", what, node, nodes));
@@ -61,8 +62,11 @@ std::vector<OutputVerdict> against_interpreter(const Options& options, const Pre
       graph::interpret(graph, prepared.inputs, interpret_options("interpret", prepared, console));
   const bool bounded = options.compile.numerics == "default" && !options.tolerance;
   std::vector<graph::BoundedTensor> bounds;
-  if (bounded)
-    bounds = graph::interpret_bounded(graph, prepared.inputs, interpret_options("bound", prepared, console));
+  if (bounded) {
+    graph::BoundedOptions bound = interpret_options("bound", prepared, console);
+    bound.model = options.bound == "worst" ? graph::ErrorModel::worst_case : graph::ErrorModel::probable;
+    bounds = graph::interpret_bounded(graph, prepared.inputs, bound);
+  }
   std::vector<OutputVerdict> verdicts;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = graph.outputs[i].name;
@@ -155,6 +159,8 @@ Action declare(Parser& parser) {
   parser.option("--against", options->against, "DIR|FILE",
                 "compare with these outputs instead of the interpreter's: a folder that run --output-dir wrote or an "
                 "ONNX test's, or a .npz file");
+  parser.choice("--bound", options->bound, {"probable", "worst"},
+                "how roundings add up in the propagated bound: as independent errors do, or at their worst");
   parser.option("--tolerance", options->tolerance, "T",
                 "largest error, as a share of the output's largest magnitude, instead of the propagated bound");
   return [options](Console& console) { return verify(*options, console); };
