@@ -103,6 +103,15 @@ class RandomKernel {
     const VariableId lane = builder_.variable("v", {});
     loops_.push_back({lane, one_of<int64_t>({1, 3, 5, 7, 8, 16, 17, 20, 33, 40, 300})});
     builder_.set_range(lane, 0, loops_.back().extent - 1);
+    if (chance(50)) {
+      Buffer buffer;
+      buffer.name = "memo";
+      buffer.element = arguments[static_cast<size_t>(pick(5))].type;
+      buffer.scope = Scope::scratch;
+      buffer.size = builder_.integer(loops_.back().extent);
+      memo_ = builder_.buffer(buffer);
+      statements.push_back(builder_.allocate(memo_));
+    }
     const StmtId inner = builder_.block(body(true));
     const LoopKind kind = chance(80) ? LoopKind::vector : LoopKind::serial;
     statements.push_back(
@@ -172,8 +181,24 @@ class RandomKernel {
       statements.push_back(builder_.let(variable, value(type, 2)));
       lets_.push_back(variable);
     }
+    if (chance(40)) {
+      const DataType type = any_type();
+      changing_ = builder_.variable("m", {type, 1}, true);
+      statements.push_back(builder_.assign(changing_, value(type, 2)));
+      is_assigned_ = true;
+    }
     for (BufferId i = 0; i < arguments.size(); ++i) {
       if (!kernel.buffers[i].written) continue;
+      if (memo_ != none) {
+        // Written again and again, and read between.
+        const DataType type = kernel.buffers[memo_].element;
+        statements.push_back(builder_.store(memo_, builder_.read(loops_.back().variable), value(type, 2)));
+        is_stored_ = true;
+      }
+      if (is_assigned_ && chance(60)) {
+        const StmtId assign = builder_.assign(changing_, value(kernel.variables[changing_].type.element, 2));
+        statements.push_back(chance(50) ? builder_.branch(value(DataType::boolean, 1), assign) : assign);
+      }
       const ExprId index = output_index(i);
       const ExprId mask = chance(25) ? value(DataType::boolean, 2) : none;
       const StmtId store = builder_.store(i, index, value(kernel.buffers[i].element, 3), mask);
@@ -295,6 +320,10 @@ class RandomKernel {
   ExprId leaf(DataType type) {
     if (chance(10)) return constant(type);
     if (type == DataType::int64 && chance(30)) return builder_.read(loops_.back().variable);
+    if (is_stored_ && kernel.buffers[memo_].element == type && chance(60))
+      return builder_.load(memo_, builder_.read(loops_.back().variable));
+    if (is_assigned_ && kernel.variables[changing_].type.element == type && chance(50))
+      return builder_.read(changing_);
     std::vector<VariableId> fitting;
     for (VariableId variable : lets_)
       if (kernel.variables[variable].type.element == type) fitting.push_back(variable);
@@ -364,6 +393,10 @@ class RandomKernel {
   bool functions_;
   std::vector<LoopVariable> loops_;
   std::vector<VariableId> lets_;
+  BufferId memo_ = none;  // scratch of one element per iteration of the innermost loop
+  bool is_stored_ = false;
+  VariableId changing_ = none;  // a mutable variable of the innermost body
+  bool is_assigned_ = false;
   std::vector<std::pair<BufferId, int64_t>> tiles_;
 };
 
