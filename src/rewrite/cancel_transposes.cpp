@@ -41,7 +41,7 @@ bool follows_any_order(const Graph& graph, Value value) {
 struct Chain {
   NodeId first = graph::no_node;  // the upper transpose
   std::vector<NodeId> maps;
-  std::vector<size_t> through;    // for each map, which operand comes down the chain
+  std::vector<size_t> through;  // for each map, which operand comes down the chain
 };
 
 // Walks up from a transpose. Every value on the way has one use, so each map is visited by one walk only.
@@ -72,7 +72,8 @@ std::optional<Chain> chain_above(const Graph& graph, NodeId last, const std::vec
 
 // The operand (of the new graph) as it is in the order before the upper transpose with this permutation.
 Value before(Rebuilder& r, Value operand, const std::vector<int>& permutation, const Shape& shape) {
-  if (const std::optional<Value> one = uniform_source(r.result(), operand)) return spread(r.builder(), *one, shape);
+  if (const std::optional<Value> one = uniform_source(r.result(), operand))
+    return spread(r.builder(), *one, shape);
   const Node node = r.result().node(operand.node);
   const Shape& own = r.builder().shape(node.operands[0]);
   for (size_t d = 0; d < own.size(); ++d) {

@@ -2,9 +2,9 @@
 //
 //   transpose(f(transpose(x, p), c), p^-1) = f(x, c')
 //
-// where the values between them have no other use, and c is a single element or a broadcast along one dimension.
-// Models that were converted from another layout are full of them. Exact. Runs after simplify_algebra, which
-// composes transposes that meet directly.
+// where the values between them have no other use, and c is a single element or a broadcast along one
+// dimension. Models that were converted from another layout are full of them. Exact. Runs after
+// simplify_algebra, which composes transposes that meet directly.
 #pragma once
 
 #include "graph/graph.h"

@@ -128,7 +128,8 @@ Result transpose_of_broadcast(Rebuilder& r, const Node& node) {
   if (!inner) return std::nullopt;
   const auto& permutation = graph::attributes<graph::TransposeAttributes>(node).permutation;
   std::vector<int> place(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i) place[static_cast<size_t>(permutation[i])] = static_cast<int>(i);
+  for (size_t i = 0; i < permutation.size(); ++i)
+    place[static_cast<size_t>(permutation[i])] = static_cast<int>(i);
   std::vector<int> dims;
   for (int d : dims_of(*inner)) dims.push_back(place[static_cast<size_t>(d)]);
   if (!std::ranges::is_sorted(dims)) return std::nullopt;

@@ -14,9 +14,9 @@ using graph::Graph;
 using graph::NodeId;
 
 const std::vector<Stage>& stages() {
-  // Each may give the others new work: folding leaves constants that algebra looks for, what is equal shows only
-  // in canonical form, and views that sank meet others. The rounds end when a whole round changes nothing; real
-  // models need two or three.
+  // Each may give the others new work: folding leaves constants that algebra looks for, what is equal shows
+  // only in canonical form, and views that sank meet others. The rounds end when a whole round changes
+  // nothing; real models need two or three.
   static const std::vector<std::string_view> clean_up{"fold_constants",     "simplify_algebra",
                                                       "canonicalize_views", "sink_views",
                                                       "cancel_transposes",  "merge_equal_nodes"};
@@ -60,7 +60,8 @@ class Driver {
   }
 
   bool may_run(const Rewrite& rewrite) const {
-    if (rewrite.exactness == Exactness::changes_rounding && options_.allowed == Exactness::exact) return false;
+    if (rewrite.exactness == Exactness::changes_rounding && options_.allowed == Exactness::exact)
+      return false;
     return std::ranges::find(options_.skip, rewrite.name) == options_.skip.end();
   }
 
@@ -97,14 +98,19 @@ bool same_graph(const Graph& a, const Graph& b) {
   const auto same_data = [](const graph::ConstantData& x, const graph::ConstantData& y) {
     return x.bytes.data() == y.bytes.data() && x.type == y.type;
   };
-  const auto same_input = [](const graph::GraphInput& x, const graph::GraphInput& y) { return x.node == y.node; };
+  const auto same_input = [](const graph::GraphInput& x, const graph::GraphInput& y) {
+    return x.node == y.node;
+  };
   const auto same_output = [](const graph::GraphOutput& x, const graph::GraphOutput& y) {
     return x.value == y.value;
   };
   return std::ranges::equal(a.constants, b.constants, same_data) &&
-         std::ranges::equal(a.inputs, b.inputs, same_input) && std::ranges::equal(a.outputs, b.outputs, same_output);
+         std::ranges::equal(a.inputs, b.inputs, same_input) &&
+         std::ranges::equal(a.outputs, b.outputs, same_output);
 }
 
-Graph run_rewrites(Graph graph, const DriverOptions& options) { return Driver(std::move(graph), options).run(); }
+Graph run_rewrites(Graph graph, const DriverOptions& options) {
+  return Driver(std::move(graph), options).run();
+}
 
 }  // namespace fusewise::rewrite

@@ -1,5 +1,5 @@
-// Runs the rewrites in their order: the only place that knows it. Which of them run depends on the numerics mode
-// and on nothing about fusion.
+// Runs the rewrites in their order: the only place that knows it. Which of them run depends on the numerics
+// mode and on nothing about fusion.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace fusewise::rewrite {
 
-// One stage of the order: its rewrites, run in turn; again from the first one while something changes, up to a
-// number of rounds.
+// One stage of the order: its rewrites, run in turn; again from the first one while something changes, up to
+// a number of rounds.
 struct Stage {
   std::string_view reason;
   std::vector<std::string_view> rewrites;
@@ -39,8 +39,8 @@ struct DriverOptions {
   std::function<void(const Step& step, const graph::Graph& graph)> observe;
 };
 
-// The graph after every rewrite that may run. Verified after each that changed something: InternalError names the
-// rewrite that broke it.
+// The graph after every rewrite that may run. Verified after each that changed something: InternalError names
+// the rewrite that broke it.
 graph::Graph run_rewrites(graph::Graph graph, const DriverOptions& options = {});
 
 // Whether nodes, constants, inputs and outputs are the same.

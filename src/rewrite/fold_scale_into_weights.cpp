@@ -84,7 +84,8 @@ bool extend(Affine& affine, const Graph& graph, const Node& node, size_t through
   if (node.op != Op::map || node.operands.size() != 2) return false;
   const ScalarOp op = graph::attributes<graph::MapAttributes>(node).op;
   const std::optional<AxisConstant> constant = axis_constant(graph, node.operands[1 - through]);
-  if (!constant || (constant->axis >= 0 && dim_of_result[static_cast<size_t>(constant->axis)] < 0)) return false;
+  if (!constant || (constant->axis >= 0 && dim_of_result[static_cast<size_t>(constant->axis)] < 0))
+    return false;
   const bool known = op == ScalarOp::add || op == ScalarOp::sub || op == ScalarOp::mul;
   if (!known || !affine.widen(*constant)) return false;
   for (size_t i = 0; i < affine.scale.size(); ++i) {
@@ -131,7 +132,8 @@ double scaled(double weight, double scale, DataType type) {
 }
 
 // The weights times the scale along one of their dimensions; nothing when a number is not finite then.
-std::optional<std::vector<std::byte>> scaled(const ConstantData& data, const std::vector<double>& scale, int dim) {
+std::optional<std::vector<std::byte>> scaled(const ConstantData& data, const std::vector<double>& scale,
+                                             int dim) {
   const DataType type = data.type.element;
   const size_t bytes = static_cast<size_t>(bytes_of(type)), count = data.bytes.size() / bytes;
   size_t inner = 1;

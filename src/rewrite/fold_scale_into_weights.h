@@ -1,12 +1,13 @@
-// Folds what scales and shifts the result of a convolution or a dot product with constant weights into the weights
-// and one bias: batch normalisation after import, for instance.
+// Folds what scales and shifts the result of a convolution or a dot product with constant weights into the
+// weights and one bias: batch normalisation after import, for instance.
 //
 //   ((conv(x, W) - m) * s) + b = conv(x, W * s) + (b - m * s)
 //
-// with m, s, b constants along the output channel (a bias that the convolution has already is one more such step).
-// Applies where every value between has no other use, and where no weight becomes infinite, NaN or 0 by it. Changes
-// rounding: weights and bias are computed in double precision and rounded once. Runs after fold_constants, which
-// makes the constants, and divide_to_multiply.
+// with m, s, b constants along the output channel (a bias that the convolution has already is one more such
+// step). Applies where neither the contraction, nor its weights, nor any value between has another use, and
+// where every number stays finite; a product that would vanish keeps its sign and the least magnitude.
+// Changes rounding: weights and bias are computed in double precision and rounded once. Runs after fold_constants, which makes the
+// constants, and divide_to_multiply.
 #pragma once
 
 #include "graph/graph.h"

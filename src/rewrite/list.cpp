@@ -20,16 +20,21 @@ namespace {
 constexpr Exactness exact = Exactness::exact, changes_rounding = Exactness::changes_rounding;
 
 constexpr Rewrite rows[] = {
-    {"cancel_transposes", exact, cancel_transposes, "transposes around elementwise operations move every byte twice"},
-    {"canonicalize_views", exact, canonicalize_views, "views that do the same have one form, and then are one node"},
+    {"cancel_transposes", exact, cancel_transposes,
+     "transposes around elementwise operations move every byte twice"},
+    {"canonicalize_views", exact, canonicalize_views,
+     "views that do the same have one form, and then are one node"},
     {"divide_to_multiply", changes_rounding, divide_to_multiply, "a multiplication is several times faster"},
-    {"fold_constants", exact, fold_constants, "what depends on constants alone is computed once, at compile time"},
+    {"fold_constants", exact, fold_constants,
+     "what depends on constants alone is computed once, at compile time"},
     {"fold_scale_into_weights", changes_rounding, fold_scale_into_weights,
      "batch normalisation costs nothing inside the weights"},
     {"merge_equal_nodes", exact, merge_equal_nodes, "the same is computed once"},
     {"pow_to_multiply", changes_rounding, pow_to_multiply, "pow costs twenty multiplications"},
-    {"remove_dead_nodes", exact, remove_dead_nodes, "what nobody reads is not computed, and counts as no use"},
-    {"simplify_algebra", exact, simplify_algebra, "operations that change nothing, or less than they seem to"},
+    {"remove_dead_nodes", exact, remove_dead_nodes,
+     "what nobody reads is not computed, and counts as no use"},
+    {"simplify_algebra", exact, simplify_algebra,
+     "operations that change nothing, or less than they seem to"},
     {"sink_views", exact, sink_views, "fewer elements are computed, and reshapes meet and cancel"},
 };
 static_assert(std::ranges::is_sorted(rows, {}, &Rewrite::name));

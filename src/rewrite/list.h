@@ -1,5 +1,5 @@
-// The closed, sorted list of rewrites. A new one is a pair of files, a row here, its place in the driver's order,
-// and a text case of its name.
+// The closed, sorted list of rewrites. A new one is a pair of files, a row here, its place in the driver's
+// order, and a text case of its name.
 #pragma once
 
 #include <span>

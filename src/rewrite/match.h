@@ -26,7 +26,8 @@ bool is_uniform(const graph::Graph& graph, graph::Value value, double number);
 // A value of one element, repeated over a shape of any rank.
 graph::Value spread(graph::GraphBuilder& builder, graph::Value one, const Shape& shape);
 
-// A constant (maybe behind a broadcast) that varies along one axis of its shape at most; axis -1 is a single number.
+// A constant (maybe behind a broadcast) that varies along one axis of its shape at most; axis -1 is a single
+// number.
 struct AxisConstant {
   int axis = -1;
   std::vector<double> values;
@@ -36,8 +37,8 @@ std::optional<AxisConstant> axis_constant(const graph::Graph& graph, graph::Valu
 // How often each node's result is used; being an output of the graph is a use.
 std::vector<int> count_uses(const graph::Graph& graph);
 
-// A node that requires nothing of the symbols' values: it can go without an error being lost. Its operands are in
-// the graph.
+// A node that requires nothing of the symbols' values: it can go without an error being lost. Its operands
+// are in the graph.
 bool requires_nothing(const graph::Graph& graph, const graph::Node& node);
 
 }  // namespace fusewise::rewrite

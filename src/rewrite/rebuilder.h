@@ -1,5 +1,5 @@
-// Copies a graph node by node, with replacements: the frame of every rewrite. Operands of the copy are looked up
-// in a table, so one pass over the ids rewrites whole chains, and nothing recurses along the graph.
+// Copies a graph node by node, with replacements: the frame of every rewrite. Operands of the copy are looked
+// up in a table, so one pass over the ids rewrites whole chains, and nothing recurses along the graph.
 #pragma once
 
 #include <span>
@@ -20,8 +20,8 @@ class Rebuilder {
   const graph::Graph& result() const { return result_; }
   graph::GraphBuilder& builder() { return builder_; }
 
-  // Starts on the next node: a copy of it with its operands in the new graph. What the builder appends from here
-  // on comes from the same model nodes.
+  // Starts on the next node: a copy of it with its operands in the new graph. What the builder appends from
+  // here on comes from the same model nodes.
   graph::Node begin(graph::NodeId id);
   // What the builder appends from here on also comes from these: those of a node that goes into the next one.
   void also_from(std::span<const uint32_t> sources);
@@ -30,8 +30,8 @@ class Rebuilder {
   graph::Value moved(graph::Value old) const;
   // Copies the node as it is.
   graph::Value keep(graph::NodeId id);
-  // Lets a value of the new graph, of the same type, stand for the node's result; its node inherits the sources
-  // unless it is an input or a constant, or another new node has them.
+  // Lets a value of the new graph, of the same type, stand for the node's result; its node inherits the
+  // sources unless it is an input or a constant, or another new node has them.
   enum class Sources : uint8_t { inherit, leave };
   void replace(graph::NodeId id, graph::Value value, Sources sources = Sources::inherit);
 

@@ -1,5 +1,5 @@
-// Applies the exact algebraic rules of algebra/ to every node, operands first, so that one pass simplifies whole
-// chains. Runs after fold_constants, which turns operands into the constants that rules look for.
+// Applies the exact algebraic rules of algebra/ to every node, operands first, so that one pass simplifies
+// whole chains. Runs after fold_constants, which turns operands into the constants that rules look for.
 #pragma once
 
 #include "graph/graph.h"

@@ -82,7 +82,8 @@ std::vector<int> kept_dims(const Shape& from, const Shape& to) {
 // An operand of a map, before the reshape that another operand goes through.
 class Unreshaped {
  public:
-  Unreshaped(Rebuilder& r, const Shape& from, const Shape& to) : r_(r), from_(from), kept_(kept_dims(from, to)) {}
+  Unreshaped(Rebuilder& r, const Shape& from, const Shape& to)
+      : r_(r), from_(from), kept_(kept_dims(from, to)) {}
 
   bool possible(Value operand) const {
     const Graph& graph = r_.result();
@@ -99,7 +100,8 @@ class Unreshaped {
 
   Value of(Value operand) const {
     const Graph& graph = r_.result();
-    if (const std::optional<Value> one = uniform_source(graph, operand)) return spread(r_.builder(), *one, from_);
+    if (const std::optional<Value> one = uniform_source(graph, operand))
+      return spread(r_.builder(), *one, from_);
     const Node node = graph.node(operand.node);  // a copy: the builder appends
     if (node.op == Op::reshape) return node.operands[0];
     if (node.op == Op::constant) return r_.builder().reshape(operand, from_);
@@ -148,7 +150,8 @@ Graph sink_views(const Graph& graph, const RewriteContext&) {
     std::optional<Value> value;
     if (node.op == Op::map) value = sink_broadcast(rebuilder, node);
     // Shapes of one element have no end to move to: each would sink past the other.
-    if (node.op == Op::map && !value && !has_one_element(node.results[0])) value = sink_reshape(rebuilder, node);
+    if (node.op == Op::map && !value && !has_one_element(node.results[0]))
+      value = sink_reshape(rebuilder, node);
     if (value) {
       rebuilder.replace(id, *value, Rebuilder::Sources::leave);
     } else {

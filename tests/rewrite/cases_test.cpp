@@ -1,12 +1,17 @@
-// Every rewrite on the graphs of the text case file of its name, and the whole order on those of pipeline.case.
+// Every rewrite on the graphs of the text case file of its name, and the whole order on those of
+// pipeline.case.
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <ostream>
 
 #include "rewrite/rewrite_testing.h"
 #include "support/case_file.h"
 
 namespace fusewise::rewrite {
+
+// What GoogleTest prints for a parameter.
+static void PrintTo(const Rewrite& rewrite, std::ostream* out) { *out << rewrite.name; }
+
 namespace {
 
 using test::Case;
@@ -34,16 +39,20 @@ TEST_P(Cases, Settles) {
   const Rewrite& rewrite = GetParam();
   const std::string path = std::string(FUSEWISE_TESTS) + "/rewrite/" + std::string(rewrite.name) + ".case";
   const test::CaseOptions options;
-  test::check_cases(path, [&](const Case& c) {
-    const graph::Graph once = rewrite.apply(graph::parse(c.text("input")), {});
-    EXPECT_EQ(graph::print(rewrite.apply(once, {})), graph::print(once)) << c.name;
-    for (const Rewrite& other : rewrites()) {
-      const graph::Graph both = other.apply(once, {});
-      graph::verify(both);
-      testing::expect_same_results(once, both, other.exactness, static_cast<unsigned>(c.line), special_values(c));
-    }
-    return std::string();
-  }, options);
+  test::check_cases(
+      path,
+      [&](const Case& c) {
+        const graph::Graph once = rewrite.apply(graph::parse(c.text("input")), {});
+        EXPECT_EQ(graph::print(rewrite.apply(once, {})), graph::print(once)) << c.name;
+        for (const Rewrite& other : rewrites()) {
+          const graph::Graph both = other.apply(once, {});
+          graph::verify(both);
+          testing::expect_same_results(once, both, other.exactness, static_cast<unsigned>(c.line),
+                                       special_values(c));
+        }
+        return std::string();
+      },
+      options);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rewrites, Cases, ::testing::ValuesIn(rewrites().begin(), rewrites().end()),
@@ -55,7 +64,8 @@ TEST(Pipeline, Golden) {
     DriverOptions options;
     if (c.word("numerics", "default") == "strict") options.allowed = Exactness::exact;
     const graph::Graph after = run_rewrites(before, options);
-    testing::expect_same_results(before, after, options.allowed, static_cast<unsigned>(c.line), special_values(c));
+    testing::expect_same_results(before, after, options.allowed, static_cast<unsigned>(c.line),
+                                 special_values(c));
     return graph::print(after);
   });
 }

@@ -42,7 +42,8 @@ std::multiset<std::string> operations(const Graph& graph) {
 
 TEST(List, EveryRewriteHasCasesAReasonAndAPlace) {
   for (const Rewrite& rewrite : rewrites()) {
-    EXPECT_TRUE(std::filesystem::exists(std::string(FUSEWISE_TESTS) + "/rewrite/" + std::string(rewrite.name) + ".case"))
+    EXPECT_TRUE(std::filesystem::exists(std::string(FUSEWISE_TESTS) + "/rewrite/" +
+                                        std::string(rewrite.name) + ".case"))
         << rewrite.name;
     EXPECT_FALSE(rewrite.reason.empty());
     EXPECT_EQ(find_rewrite(rewrite.name), &rewrite);
@@ -142,7 +143,8 @@ TEST(Driver, LongChainsTakeLinearTime) {
     EXPECT_LT(result.size(), graph.size());
     return seconds;
   };
-  testing::expect_same_results(long_chain(400), run_rewrites(long_chain(400)), Exactness::changes_rounding, 1);
+  testing::expect_same_results(long_chain(400), run_rewrites(long_chain(400)), Exactness::changes_rounding,
+                               1);
   const double small = seconds_for(10'000), large = seconds_for(80'000);
   EXPECT_LT(large, 20 * small + 1) << small << " s and " << large << " s";
 }

@@ -1,5 +1,5 @@
-// Arithmetic. Floats obey few laws: x + 0 turns -0 into 0, x * 0 and x - x lose NaN and infinities, so such rules
-// are for integers or for the one zero that is neutral.
+// Arithmetic. Floats obey few laws: x + 0 turns -0 into 0, x * 0 and x - x lose NaN and infinities, so such
+// rules are for integers or for the one zero that is neutral.
 #include <cmath>
 
 #include "rewrite/algebra/rule.h"
@@ -107,9 +107,10 @@ Result divide_by_power_of_two(Rebuilder& r, const Node& node) {
 // -(-x) = x
 Result negate_twice(Rebuilder& r, const Node& node) { return inside(r, node.operands[0], ScalarOp::neg); }
 
-// |-x| = |x|, ||x|| = |x|
+// ||x|| = |x|; signed: |-x| = |x|
 Result magnitude_of_magnitude(Rebuilder& r, const Node& node) {
   if (map_of(r.result(), node.operands[0], ScalarOp::abs)) return node.operands[0];
+  if (!is_signed(type_of(node))) return std::nullopt;
   const Result x = inside(r, node.operands[0], ScalarOp::neg);
   return x ? Result(r.builder().map(ScalarOp::abs, {*x})) : std::nullopt;
 }
@@ -133,8 +134,8 @@ Result extreme_without_bound(Rebuilder& r, const Node& node) {
   return beside(r.result(), node, is_map(node, ScalarOp::max) ? -INFINITY : INFINITY);
 }
 
-// max(max(x, a), b) = max(x, max(a, b)) for constants a, b; the same for min. A NaN stays one, and of the zeros
-// the greater is +0 in either order.
+// max(max(x, a), b) = max(x, max(a, b)) for constants a, b; the same for min. A NaN stays one, and of the
+// zeros the greater is +0 in either order.
 Result extreme_of_constants(Rebuilder& r, const Node& node) {
   const Graph& graph = r.result();
   const ScalarOp op = graph::attributes<graph::MapAttributes>(node).op;

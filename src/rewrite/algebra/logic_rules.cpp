@@ -19,8 +19,8 @@ Result not_not(Rebuilder& r, const Node& node) {
 
 // not (a = b) = (a != b), and back: holds for NaN, as not (a < b) = (a >= b) does not
 Result not_equal_to(Rebuilder& r, const Node& node) {
-  for (const auto& [op, opposite] : {std::pair(ScalarOp::equal, ScalarOp::not_equal),
-                                     std::pair(ScalarOp::not_equal, ScalarOp::equal)}) {
+  for (const auto& [op, opposite] :
+       {std::pair(ScalarOp::equal, ScalarOp::not_equal), std::pair(ScalarOp::not_equal, ScalarOp::equal)}) {
     const Node* inner = map_of(r.result(), node.operands[0], op);
     if (!inner) continue;
     r.also_from(inner->sources);

@@ -1,6 +1,6 @@
-// A rule of simplify_algebra: one row with its name, the operation of the node that it looks at, and a function
-// that returns the value that stands for the node, or nothing. Every rule is exact: the same bits, NaN payloads
-// aside. Its comment is the algebra.
+// A rule of simplify_algebra: one row with its name, the operation of the node that it looks at, and a
+// function that returns the value that stands for the node, or nothing. Every rule is exact: the same bits,
+// NaN payloads aside. Its comment is the algebra.
 #pragma once
 
 #include <optional>

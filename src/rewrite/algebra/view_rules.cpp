@@ -1,5 +1,5 @@
-// Views of views, views that change nothing, and reductions of single elements. A view whose sizes must agree at
-// run time (it has requirements) is not taken away: its error would go with it.
+// Views of views, views that change nothing, and reductions of single elements. A view whose sizes must agree
+// at run time (it has requirements) is not taken away: its error would go with it.
 #include <algorithm>
 
 #include "rewrite/algebra/rule.h"
@@ -93,8 +93,8 @@ Result slice_of_slice(Rebuilder& r, const Node& node) {
   return r.builder().slice(x, std::move(both.starts), std::move(both.steps), node.results[0].shape);
 }
 
-// A reduction over dimensions of 1 is its operand's elements. Not sums of floats: they begin at +0, so that -0
-// becomes 0.
+// A reduction over dimensions of 1 is its operand's elements. Not sums of floats: they begin at +0, so that
+// -0 becomes 0.
 Result reduce_single_elements(Rebuilder& r, const Node& node) {
   const graph::TensorType& type = r.result().type(node.operands[0]);
   const auto& a = graph::attributes<graph::ReduceAttributes>(node);
