@@ -6,8 +6,8 @@
 // with m, s, b constants along the output channel (a bias that the convolution has already is one more such
 // step). Applies where neither the contraction, nor its weights, nor any value between has another use, and
 // where every number stays finite; a product that would vanish keeps its sign and the least magnitude.
-// Changes rounding: weights and bias are computed in double precision and rounded once. Runs after fold_constants, which makes the
-// constants, and divide_to_multiply.
+// Changes rounding: weights and bias are computed in double precision and rounded once. Runs after
+// fold_constants, which makes the constants, and divide_to_multiply.
 #pragma once
 
 #include "graph/graph.h"
