@@ -69,6 +69,10 @@ Compiled compile(graph::Graph graph, const CompileOptions& options) {
   plan_options.threads = options.threads;
   plan_options.order = order_for(options.numerics);
   plan_options.layouts = fusion::assign_layouts(graph, options.machine, {});
+  // Packed constants are made once, by a kernel of their own.
+  const std::vector<bool> constant = fusion::constant_only(graph);
+  for (const auto& [value, layout] : plan_options.layouts)
+    if (constant[value.node]) plan_options.constraints.stored_views.insert(value.node);
   if (options.plan_text) throw UnsupportedError("not supported yet: replaying a plan");
   result.plan = fusion::make_plan(graph, plan_options);
   watch.lap("plan");

@@ -65,8 +65,9 @@ KernelCall KernelSet::add(const graph::Region& region, const schedule::Schedule&
   const auto [it, added] = by_text_.emplace(text, static_cast<int>(kernels.size()));
   call.kernel = it->second;
   if (added) {
-    std::string name = "k_" + region_name(graph_, region);
-    if (const int uses = names_[name]++; uses > 0) name += fmt::format("_{}", uses + 1);
+    const std::string base = "k_" + region_name(graph_, region);
+    std::string name = base;
+    for (int i = 2; !names_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
     lowered.kernel.name = name;
     kernels.push_back(std::move(lowered.kernel));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,7 +39,7 @@ class KernelSet {
   const graph::Graph& graph_;
   const CompileOptions& options_;
   std::map<std::string, int> by_text_;
-  std::map<std::string, int> names_;
+  std::set<std::string> names_;
 };
 
 codegen::CpuTarget target_of(const machine::Machine& machine);
