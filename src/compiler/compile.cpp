@@ -6,6 +6,7 @@
 #include "compiler/kernels.h"
 #include "compiler/pack_constants.h"
 #include "fusion/layouts.h"
+#include "fusion/plan_json.h"
 #include "fusion/planner.h"
 #include "graph/text.h"
 #include "graph/verifier.h"
@@ -38,18 +39,15 @@ ReductionOrder order_for(Numerics numerics) {
 
 }  // namespace
 
-Compiled compile(graph::Graph graph, const CompileOptions& options) {
-  Compiled result;
+Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
+  Planned result;
   Stopwatch watch(result.milliseconds);
-  const auto note = [&](const std::string& phase) {
-    if (options.progress) options.progress(phase, 0, 1);
-  };
   const auto dump = [&](const std::string& stage, const std::string& text) {
     if (options.dump) options.dump(stage, "", text);
   };
   dump("graph", graph::print(graph));
 
-  note("rewrite");
+  if (options.progress) options.progress("rewrite", 0, 1);
   rewrite::DriverOptions rewrites;
   if (options.numerics == Numerics::strict) rewrites.allowed = rewrite::Exactness::exact;
   rewrites.skip = options.disabled_passes;
@@ -62,33 +60,44 @@ Compiled compile(graph::Graph graph, const CompileOptions& options) {
   dump("rewritten", graph::print(graph));
   watch.lap("rewrite");
 
-  note("plan");
-  fusion::PlanOptions plan_options;
-  plan_options.mode = options.fusion;
-  plan_options.machine = options.machine;
-  plan_options.threads = options.threads;
-  plan_options.order = order_for(options.numerics);
-  plan_options.layouts = fusion::assign_layouts(graph, options.machine, {});
+  if (options.progress) options.progress("plan", 0, 1);
+  fusion::PlanOptions& plan = result.plan_options;
+  plan.mode = options.fusion;
+  plan.machine = options.machine;
+  plan.threads = options.threads;
+  plan.order = order_for(options.numerics);
+  plan.layouts = fusion::assign_layouts(graph, options.machine, plan.usual);
+  if (options.plan_text) plan.constraints = fusion::constraints_from_json(graph, *options.plan_text, options.machine);
   // Packed constants are made once, by a kernel of their own.
   const std::vector<bool> constant = fusion::constant_only(graph);
-  for (const auto& [value, layout] : plan_options.layouts)
-    if (constant[value.node]) plan_options.constraints.stored_views.insert(value.node);
-  if (options.plan_text) throw UnsupportedError("not supported yet: replaying a plan");
-  result.plan = fusion::make_plan(graph, plan_options);
+  for (const auto& [value, layout] : plan.layouts)
+    if (constant[value.node]) plan.constraints.stored_views.insert(value.node);
+  result.plan = fusion::make_plan(graph, plan);
+  if (options.dump) dump("plan", fusion::to_json_text(graph, result.plan));
+  result.graph = std::move(graph);
   watch.lap("plan");
+  return result;
+}
 
-  note("lower");
-  KernelSet kernels(graph, options);
+Compiled compile(graph::Graph graph, const CompileOptions& options) {
+  Planned planned = plan_graph(std::move(graph), options);
+  Compiled result;
+  result.milliseconds = std::move(planned.milliseconds);
+  result.graph = std::move(planned.graph);
+  result.plan = std::move(planned.plan);
+  Stopwatch watch(result.milliseconds);
+
+  if (options.progress) options.progress("lower", 0, 1);
+  KernelSet kernels(result.graph, options);
   std::vector<KernelCall> calls;
-  for (const fusion::PlannedRegion& planned : result.plan.regions)
-    calls.push_back(kernels.add(planned.region, planned.schedule, result.plan.layouts));
+  for (const fusion::PlannedRegion& region : result.plan.regions)
+    calls.push_back(kernels.add(region.region, region.schedule, result.plan.layouts));
   watch.lap("lower");
 
-  note("codegen");
+  if (options.progress) options.progress("codegen", 0, 1);
   std::string library = kernels.compile();
   watch.lap("codegen");
-  result.program = build_program(graph, result.plan, calls, kernels, std::move(library), options);
-  result.graph = std::move(graph);
+  result.program = build_program(result.graph, result.plan, calls, kernels, std::move(library), options);
   watch.lap("program");
   return result;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fusion/plan.h"
+#include "fusion/planner.h"
 #include "graph/graph.h"
 #include "machine/machine.h"
 #include "program/program.h"
@@ -29,6 +30,17 @@ struct CompileOptions {
   // Called with (stage, name, text) for `dump`: stages graph, rewritten, plan, schedule, kernel, llvm, assembly.
   std::function<void(const std::string& stage, const std::string& name, const std::string& text)> dump;
 };
+
+// The first half: what is rewritten, packed and planned, and what it was planned with (for explanations).
+struct Planned {
+  graph::Graph graph;                       // after rewrites; the plan's node ids are into it
+  fusion::FusionPlan plan;
+  fusion::PlanOptions plan_options;
+  std::map<std::string, double> milliseconds;  // per phase
+};
+
+// UserError for a plan file that does not fit.
+Planned plan_graph(graph::Graph graph, const CompileOptions& options);
 
 struct Compiled {
   program::Program program;
