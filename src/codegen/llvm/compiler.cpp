@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 
 #include "base/error.h"
 #include "codegen/llvm/linker.h"
@@ -99,6 +100,7 @@ class Compiler final : public LlvmCompiler {
   }
 
   ObjectFile compile(std::span<const kernel::Kernel> kernels, const CpuTarget& target) const override {
+    const std::shared_lock<std::shared_mutex> no_link_meanwhile(options_in_use_);
     llvm::LLVMContext context;
     const auto machine = machine_of(target);
     const auto module = module_of(context, kernels, target, *machine);
@@ -106,6 +108,7 @@ class Compiler final : public LlvmCompiler {
   }
 
   std::string text(const kernel::Kernel& kernel, const CpuTarget& target, TextForm form) const override {
+    const std::shared_lock<std::shared_mutex> no_link_meanwhile(options_in_use_);
     llvm::LLVMContext context;
     const auto machine = machine_of(target);
     const auto module = module_of(context, {&kernel, 1}, target, *machine);
@@ -118,8 +121,13 @@ class Compiler final : public LlvmCompiler {
 
   void link(std::span<const ObjectFile> objects, const std::filesystem::path& output) const override {
     start_llvm();
+    const std::unique_lock<std::shared_mutex> alone(options_in_use_);
     link_objects(objects, output);
   }
+
+ private:
+  // A link resets LLVM's options and sets them again: no kernel may be compiled in between.
+  mutable std::shared_mutex options_in_use_;
 };
 
 }  // namespace

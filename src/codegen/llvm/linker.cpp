@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <mutex>
+#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
@@ -44,9 +44,6 @@ class MemoryFile {
 }  // namespace
 
 void link_objects(std::span<const ObjectFile> objects, const std::filesystem::path& output) {
-  // The linker keeps its state in variables of its own.
-  static std::mutex one_at_a_time;
-  const std::lock_guard<std::mutex> lock(one_at_a_time);
   std::vector<std::unique_ptr<MemoryFile>> files;
   std::vector<std::string> words = {"ld.lld",           "-shared",         "--threads=1", "-O0",
                                     "--hash-style=gnu", "--build-id=none", "-o",          output.string()};

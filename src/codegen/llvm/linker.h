@@ -8,7 +8,7 @@
 
 namespace fusewise::codegen {
 
-// Links the objects into a shared object. Calls from several threads wait for each other.
+// Links the objects into a shared object. Not for several threads at once.
 void link_objects(std::span<const ObjectFile> objects, const std::filesystem::path& output);
 
 }  // namespace fusewise::codegen
