@@ -21,7 +21,7 @@ class Console {
     print(fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
   }
   void warn(const std::string& text);
-  void note(const std::string& text);    // with --verbose
+  void note(const std::string& text);  // with --verbose
   // What is being done, on a terminal only; the next output wipes it away.
   void progress(const std::string& text);
   // The JSON object, with --json; `schema` is the command's name.

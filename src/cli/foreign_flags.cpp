@@ -33,8 +33,10 @@ constexpr Translation translations[] = {
     {"--iree-hal-target-device", "iree-compile", "use --target cpu"},
     {"--loadEngine", "trtexec", "give the model; compiled programs are cached (--cache DIR)"},
     {"--loadInputs", "trtexec", "use --input NAME=FILE"},
-    {"--maxShapes", "trtexec", "leave it out: programs stay dynamic; --shape NAME=2x128 chooses the sizes of a run"},
-    {"--minShapes", "trtexec", "leave it out: programs stay dynamic; --shape NAME=2x128 chooses the sizes of a run"},
+    {"--maxShapes", "trtexec",
+     "leave it out: programs stay dynamic; --shape NAME=2x128 chooses the sizes of a run"},
+    {"--minShapes", "trtexec",
+     "leave it out: programs stay dynamic; --shape NAME=2x128 chooses the sizes of a run"},
     {"--model", "trtexec", "give the model as the argument after the command"},
     {"--noDataTransfers", "trtexec", "leave it out: nothing is transferred"},
     {"--noTF32", "trtexec", "leave it out: float32 is never lowered"},
@@ -64,8 +66,7 @@ constexpr Translation translations[] = {
 
 void throw_if_foreign(const std::string& flag) {
   for (const Translation& row : translations)
-    if (row.flag == flag)
-      throw UsageError(fmt::format("{} is {}'s; {}", row.flag, row.program, row.advice));
+    if (row.flag == flag) throw UsageError(fmt::format("{} is {}'s; {}", row.flag, row.program, row.advice));
 }
 
 }  // namespace fusewise::cli

@@ -26,11 +26,13 @@ Parser::Parser(const std::string& command, const std::string& summary, const std
 
 Parser::~Parser() = default;
 
-void Parser::positional(const std::string& name, std::string& target, const std::string& help, bool required) {
+void Parser::positional(const std::string& name, std::string& target, const std::string& help,
+                        bool required) {
   state_->app.add_option(name, target, help)->required(required)->type_name("");
 }
 
-void Parser::positionals(const std::string& name, std::vector<std::string>& targets, const std::string& help) {
+void Parser::positionals(const std::string& name, std::vector<std::string>& targets,
+                         const std::string& help) {
   state_->app.add_option(name, targets, help)->required()->type_name("");
 }
 
@@ -38,23 +40,32 @@ void Parser::flag(const std::string& names, bool& target, const std::string& hel
   state_->app.add_flag(names, target, help);
 }
 
-void Parser::option(const std::string& names, std::string& target, const std::string& value, const std::string& help) {
-  state_->app.add_option(names, target, help)->type_name(value)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+void Parser::option(const std::string& names, std::string& target, const std::string& value,
+                    const std::string& help) {
+  state_->app.add_option(names, target, help)
+      ->type_name(value)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
 void Parser::option(const std::string& names, std::optional<std::string>& target, const std::string& value,
                     const std::string& help) {
-  state_->app.add_option(names, target, help)->type_name(value)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  state_->app.add_option(names, target, help)
+      ->type_name(value)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
 void Parser::option(const std::string& names, std::optional<int64_t>& target, const std::string& value,
                     const std::string& help) {
-  state_->app.add_option(names, target, help)->type_name(value)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  state_->app.add_option(names, target, help)
+      ->type_name(value)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
 void Parser::option(const std::string& names, std::optional<double>& target, const std::string& value,
                     const std::string& help) {
-  state_->app.add_option(names, target, help)->type_name(value)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  state_->app.add_option(names, target, help)
+      ->type_name(value)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
 void Parser::list(const std::string& names, std::vector<std::string>& target, const std::string& value,
@@ -97,8 +108,6 @@ bool Parser::parse(const std::vector<std::string>& arguments) {
   }
 }
 
-std::string Parser::help() const {
-  return state_->app.help();
-}
+std::string Parser::help() const { return state_->app.help(); }
 
 }  // namespace fusewise::cli

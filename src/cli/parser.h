@@ -26,11 +26,13 @@ class Parser {
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;
 
-  void positional(const std::string& name, std::string& target, const std::string& help, bool required = true);
+  void positional(const std::string& name, std::string& target, const std::string& help,
+                  bool required = true);
   void positionals(const std::string& name, std::vector<std::string>& targets, const std::string& help);
   void flag(const std::string& names, bool& target, const std::string& help);
   // `value` is the word that stands for the value in the help.
-  void option(const std::string& names, std::string& target, const std::string& value, const std::string& help);
+  void option(const std::string& names, std::string& target, const std::string& value,
+              const std::string& help);
   void option(const std::string& names, std::optional<std::string>& target, const std::string& value,
               const std::string& help);
   void option(const std::string& names, std::optional<int64_t>& target, const std::string& value,

@@ -6,7 +6,7 @@
 namespace fusewise::cli {
 
 struct MemoryUse {
-  int64_t resident = 0, peak = 0;   // bytes
+  int64_t resident = 0, peak = 0;  // bytes
 };
 MemoryUse memory_use();
 

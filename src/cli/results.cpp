@@ -71,7 +71,11 @@ std::string type_text(const Tensor& tensor) {
 
 std::string summary_table(const std::vector<NamedTensor>& tensors) {
   using Align = TextTable::Align;
-  TextTable table({{"output"}, {"type"}, {"min", Align::right}, {"mean", Align::right}, {"max", Align::right},
+  TextTable table({{"output"},
+                   {"type"},
+                   {"min", Align::right},
+                   {"mean", Align::right},
+                   {"max", Align::right},
                    {"first elements"}});
   for (const auto& [name, tensor] : tensors) {
     const Statistics numbers = statistics_of(tensor);
@@ -106,7 +110,8 @@ Json summary_json(const std::vector<NamedTensor>& tensors) {
   return list;
 }
 
-void write_outputs(const std::string& folder, const std::string& format, const std::vector<NamedTensor>& tensors) {
+void write_outputs(const std::string& folder, const std::string& format,
+                   const std::vector<NamedTensor>& tensors) {
   namespace fs = std::filesystem;
   std::error_code error;
   fs::create_directories(folder, error);
@@ -120,7 +125,8 @@ void write_outputs(const std::string& folder, const std::string& format, const s
       session::write_tensor_proto(fs::path(folder) / file, name, tensor);
     else
       session::write_npy(fs::path(folder) / file, tensor);
-    list.push_back({{"name", name}, {"dtype", name_of(tensor.element)}, {"shape", tensor.shape}, {"file", file}});
+    list.push_back(
+        {{"name", name}, {"dtype", name_of(tensor.element)}, {"shape", tensor.shape}, {"file", file}});
   }
   write_file_atomically(fs::path(folder) / "outputs.json",
                         std::string_view(list.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));

@@ -22,6 +22,7 @@ std::string summary_table(const std::vector<NamedTensor>& tensors);
 nlohmann::ordered_json summary_json(const std::vector<NamedTensor>& tensors);
 
 // DIR/0.npy, 1.npy, ... and outputs.json; makes the folder. `format` is "npy" or "pb".
-void write_outputs(const std::string& folder, const std::string& format, const std::vector<NamedTensor>& tensors);
+void write_outputs(const std::string& folder, const std::string& format,
+                   const std::vector<NamedTensor>& tensors);
 
 }  // namespace fusewise::cli

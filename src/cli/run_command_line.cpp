@@ -29,7 +29,8 @@ struct Report {
 
 void append_if_new(std::string& text, const std::string& label, const std::string& value) {
   // The message mostly names file and node already.
-  if (!value.empty() && text.find(value) == std::string::npos) text += fmt::format("\n  {}: {}", label, value);
+  if (!value.empty() && text.find(value) == std::string::npos)
+    text += fmt::format("\n  {}: {}", label, value);
 }
 
 std::string words_of(const Report& report) {
@@ -46,12 +47,13 @@ std::string words_of(const Report& report) {
 int report_error(const Report& report, bool json) {
   std::fputs(words_of(report).c_str(), stderr);
   if (json) {
-    Json error = {{"code", report.kind},          {"message", report.message}, {"file", report.where.file},
-                  {"node", report.where.node},    {"op", report.where.op},     {"hint", report.where.hint}};
+    Json error = {{"code", report.kind},       {"message", report.message}, {"file", report.where.file},
+                  {"node", report.where.node}, {"op", report.where.op},     {"hint", report.where.hint}};
     if (!report.items.empty()) {
       error["unsupported"] = Json::array();
       for (const UnsupportedItem& item : report.items)
-        error["unsupported"].push_back({{"what", item.what}, {"count", item.count}, {"first_node", item.first_node}});
+        error["unsupported"].push_back(
+            {{"what", item.what}, {"count", item.count}, {"first_node", item.first_node}});
     }
     fmt::print("{}\n", Json{{"schema", "fusewise.error/1"}, {"error", error}}.dump(
                            -1, ' ', false, Json::error_handler_t::replace));
@@ -73,17 +75,20 @@ int with_errors_reported(bool json, Body&& body) {
     return report_error({exit_failed, "out_of_memory", "there is not enough memory", {}, {}}, json);
   } catch (const std::exception& error) {
     const std::string message = fmt::format("internal error: {}", error.what());
-    const std::string hint =
-        fmt::format("please report it with the command, its output, the version ({}) and, if you can, the model",
-                    version);
+    const std::string hint = fmt::format(
+        "please report it with the command, its output, the version ({}) and, if you can, the model",
+        version);
     return report_error({exit_internal, "internal", message, {.hint = hint}, {}}, json);
   }
 }
 
 std::string overview() {
   std::string text = "Fusewise compiles neural networks.\n\nusage: fusewise COMMAND [OPTIONS]\n\nCommands:\n";
-  for (const Command& command : command_table()) text += fmt::format("  {:<10}{}\n", command.name, command.summary);
-  return text + "\nfusewise COMMAND --help describes a command with an example; fusewise --version names the version.\n";
+  for (const Command& command : command_table())
+    text += fmt::format("  {:<10}{}\n", command.name, command.summary);
+  return text +
+         "\nfusewise COMMAND --help describes a command with an example; fusewise --version names the "
+         "version.\n";
 }
 
 int edit_distance(const std::string& a, const std::string& b) {
@@ -108,8 +113,9 @@ const Command& find_command(const std::string& name) {
     if (edit_distance(command.name, name) <= 2) nearest = &command;
   }
   throw_if_foreign(name.substr(0, name.find('=')));
-  throw UsageError(fmt::format("there is no command '{}'", name),
-                   nearest ? fmt::format("did you mean '{}'?", nearest->name) : "fusewise --help lists the commands");
+  throw UsageError(
+      fmt::format("there is no command '{}'", name),
+      nearest ? fmt::format("did you mean '{}'?", nearest->name) : "fusewise --help lists the commands");
 }
 
 int run_command(const std::vector<std::string>& arguments) {

@@ -12,9 +12,7 @@
 namespace fusewise::cli {
 namespace {
 
-std::string read_text(const std::string& path) {
-  return std::string(MappedFile(path).text());
-}
+std::string read_text(const std::string& path) { return std::string(MappedFile(path).text()); }
 
 compiler::Numerics numerics_of(const std::string& word) {
   if (word == "strict") return compiler::Numerics::strict;
@@ -28,8 +26,8 @@ fusion::FusionMode fusion_of(const std::string& word) {
 
 void check_supported(const CompileFlags& flags) {
   if (flags.precision != "model")
-    throw UnsupportedError(fmt::format("not supported yet: --precision {} (the model's own types are used)",
-                                       flags.precision));
+    throw UnsupportedError(
+        fmt::format("not supported yet: --precision {} (the model's own types are used)", flags.precision));
   if (flags.search != "auto" && flags.search != "greedy")
     throw UnsupportedError(fmt::format("not supported yet: --search {} (greedy is)", flags.search));
 }
@@ -39,7 +37,8 @@ std::string words_of(const session::SpecializedModel& model) {
   std::string text;
   for (const auto& [name, value] : model.options.import.symbol_values)
     text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
-  for (const std::string& name : model.bound) text += fmt::format("{}the values of {}", text.empty() ? "" : ", ", name);
+  for (const std::string& name : model.bound)
+    text += fmt::format("{}the values of {}", text.empty() ? "" : ", ", name);
   return text;
 }
 
@@ -79,7 +78,8 @@ machine::Machine target_machine(const std::string& target, const std::string& ma
       return machine::machine_from_text(read_text(machine_file));
     } catch (const UserError& error) {
       if (!error.context.file.empty()) throw;
-      throw UserError(fmt::format("{}: {}", machine_file, error.what()), {machine_file, {}, {}, error.context.hint});
+      throw UserError(fmt::format("{}: {}", machine_file, error.what()),
+                      {machine_file, {}, {}, error.context.hint});
     }
   }
   const size_t colon = target.find(':');
@@ -102,14 +102,18 @@ void CompileFlags::declare_compilation(Parser& parser) {
   threads.declare(parser);
   parser.choice("--fusion", fusion, {"on", "operators", "off"},
                 "fuse by price; one kernel per model operator; one per primitive");
-  parser.choice("--numerics", numerics, {"strict", "default", "fast"}, "how free the compiler is with rounding");
-  parser.choice("--search", search, {"auto", "greedy", "dp", "partition", "evolve"}, "how the plan is searched for");
-  parser.option("--precision", precision, "TYPE", "element types of the computation (model: the model's own)");
+  parser.choice("--numerics", numerics, {"strict", "default", "fast"},
+                "how free the compiler is with rounding");
+  parser.choice("--search", search, {"auto", "greedy", "dp", "partition", "evolve"},
+                "how the plan is searched for");
+  parser.option("--precision", precision, "TYPE",
+                "element types of the computation (model: the model's own)");
   parser.option("--plan", plan_file, "FILE", "replay a plan");
   parser.option("--target", target, "cpu[:LEVEL]", "what to compile for: cpu, or cpu:x86-64-v3 and the like");
   parser.option("--machine", machine_file, "FILE", "a machine description to plan for");
   parser.option("--cache", cache, "DIR|off", "the folder of compiled programs (FUSEWISE_CACHE_DIR)");
-  parser.list("--disable-pass", disabled_passes, "NAME", "leave a rewrite or kernel pass out (to find a fault)");
+  parser.list("--disable-pass", disabled_passes, "NAME",
+              "leave a rewrite or kernel pass out (to find a fault)");
   parser.flag("--poison", poison, "fill memory that is not written yet with NaN (to find a fault; slow)");
 }
 
@@ -155,6 +159,10 @@ void with_model(const CompileFlags& flags, Console& console, const std::function
     } catch (const UnsupportedError& error) {
       if (how == How::values) throw;
       console.note(fmt::format("not for {}: {}", words, error.what()));
+    } catch (const UserError& error) {
+      // A branch that these inputs never take may be impossible in their sizes; with its condition known it is gone.
+      if (how == How::values) throw;
+      console.note(fmt::format("not for {}: {}", words, error.what()));
     }
   }
 }
@@ -166,15 +174,16 @@ Prepared prepare(const CompileFlags& flags, Console& console) {
   with_model(flags, console, [&](const Chosen& chosen) {
     session::Session session(chosen.model, options);
     std::vector<graph::Tensor> inputs =
-        chosen.inputs ? *chosen.inputs : session::prepare_inputs(session.info().inputs, request, options.warn).tensors;
+        chosen.inputs ? *chosen.inputs
+                      : session::prepare_inputs(session.info().inputs, request, options.warn).tensors;
     prepared.emplace(Prepared{chosen.model, std::move(session), std::move(inputs)});
   });
   const session::SessionInfo& info = prepared->session.info();
   if (info.cache_hit)
     console.note(fmt::format("taken from the cache, loaded in {:.1f} ms", info.load_ms));
   else
-    console.note(fmt::format("imported in {:.1f} ms, compiled in {:.1f} ms, loaded in {:.1f} ms", info.import_ms,
-                             info.compile_ms, info.load_ms));
+    console.note(fmt::format("imported in {:.1f} ms, compiled in {:.1f} ms, loaded in {:.1f} ms",
+                             info.import_ms, info.compile_ms, info.load_ms));
   return std::move(*prepared);
 }
 

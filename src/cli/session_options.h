@@ -18,11 +18,11 @@ struct CompileFlags {
   std::string target = "cpu", machine_file, numerics = "default", fusion = "on", search = "auto";
   std::string precision = "model", cache, plan_file;
   std::vector<std::string> disabled_passes;
-  std::vector<std::string> output_tensors;          // of commands that have it
+  std::vector<std::string> output_tensors;  // of commands that have it
   bool static_shapes = false, poison = false;
 
   void declare(Parser& parser);
-  void declare_compilation(Parser& parser);         // all but the model and its inputs
+  void declare_compilation(Parser& parser);  // all but the model and its inputs
   // Warnings, and progress on a terminal, go to the console, which must outlive the options. UsageError, UserError.
   session::SessionOptions options(Console& console) const;
 };

@@ -69,13 +69,16 @@ double parse_number(std::string_view option, const std::string& text) {
 }
 
 void InputOptions::declare(Parser& parser) {
-  parser.option("--inputs", source, "DIR|FILE",
-                "inputs: a folder with NAME.npy files ('/' and ':' in a name become '_'), a .npz file, or a folder "
-                "test_data_set_N of an ONNX test");
+  parser.option(
+      "--inputs", source, "DIR|FILE",
+      "inputs: a folder with NAME.npy files ('/' and ':' in a name become '_'), a .npz file, or a folder "
+      "test_data_set_N of an ONNX test");
   parser.list("--input", files, "NAME=FILE", "one input from a .npy or .pb file");
-  parser.list("--shape", shapes, "NAME=2x128", "the shape of an input at run time; NAME may be a pattern such as 'past_*'");
+  parser.list("--shape", shapes, "NAME=2x128",
+              "the shape of an input at run time; NAME may be a pattern such as 'past_*'");
   parser.list("--dim", dims, "NAME=128", "the size of a symbolic dimension at run time");
-  parser.list("--val-range", ranges, "NAME=0,30521", "the values of a random input: integers up to the second included");
+  parser.list("--val-range", ranges, "NAME=0,30521",
+              "the values of a random input: integers up to the second included");
   parser.option("--seed", seed, "N", "of random inputs (0)");
 }
 
@@ -123,7 +126,8 @@ int ThreadOptions::count() const {
   }
   if (text == "auto") return default_thread_count();
   const int64_t count = parse_integer(option, text);
-  if (count < 1 || count > 1024) throw UsageError(fmt::format("{}: {} is not between 1 and 1024", option, count));
+  if (count < 1 || count > 1024)
+    throw UsageError(fmt::format("{}: {} is not between 1 and 1024", option, count));
   return static_cast<int>(count);
 }
 

@@ -20,7 +20,7 @@ struct InputOptions {
   std::optional<int64_t> seed;
 
   void declare(Parser& parser);
-  session::InputRequest request() const;   // UsageError
+  session::InputRequest request() const;  // UsageError
 };
 
 // "NAME=VALUE": NAME ends at the last '='. UsageError that names the option.
@@ -33,7 +33,7 @@ std::vector<std::string> split(const std::string& text, std::string_view separat
 struct ThreadOptions {
   std::string threads = "auto";
   void declare(Parser& parser);
-  int count() const;                       // UsageError
+  int count() const;  // UsageError
 };
 
 }  // namespace fusewise::cli

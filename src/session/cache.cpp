@@ -85,7 +85,8 @@ uint64_t cache_limit(const Warn& warn) {
   return otherwise;
 }
 
-Cache::Cache(const fs::path& folder, uint64_t limit, const Warn& warn) : folder_(folder), limit_(limit), warn_(warn) {
+Cache::Cache(const fs::path& folder, uint64_t limit, const Warn& warn)
+    : folder_(folder), limit_(limit), warn_(warn) {
   std::error_code error;
   for (const char* part : {"programs", "models"}) {
     fs::create_directories(folder / part, error);
@@ -184,7 +185,8 @@ std::optional<Hash128> Cache::find_model(const std::string& path) const {
   }
 }
 
-void Cache::store_model(const std::string& path, const std::vector<FileIdentity>& files, const Hash128& hash) const {
+void Cache::store_model(const std::string& path, const std::vector<FileIdentity>& files,
+                        const Hash128& hash) const {
   if (!enabled_) return;
   nlohmann::json document = {{"files", nlohmann::json::array()}, {"hash", hash.to_hex()}};
   const int64_t now = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -194,8 +196,8 @@ void Cache::store_model(const std::string& path, const std::vector<FileIdentity>
     document["files"].push_back(to_json(file));
   }
   try {
-    write_file_atomically(model_file(path),
-                          std::string_view(document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)));
+    write_file_atomically(model_file(path), std::string_view(document.dump(
+                                                1, ' ', false, nlohmann::json::error_handler_t::replace)));
   } catch (const UserError& problem) {
     log("cache", "what is known of {} is not kept: {}", path, problem.what());
   }

@@ -42,7 +42,8 @@ class Cache {
 
   // The content hash that is known of the model at this path, when all of its files are as they were.
   std::optional<Hash128> find_model(const std::string& path) const;
-  void store_model(const std::string& path, const std::vector<FileIdentity>& files, const Hash128& hash) const;
+  void store_model(const std::string& path, const std::vector<FileIdentity>& files,
+                   const Hash128& hash) const;
 
  private:
   std::filesystem::path model_file(const std::string& path) const;

@@ -30,7 +30,8 @@ std::vector<std::optional<double>> predicted_steps(const compiler::Compiled& com
   return predicted;
 }
 
-Metadata metadata_of(const graph::Graph& original, const compiler::Compiled& compiled, const machine::Machine& machine) {
+Metadata metadata_of(const graph::Graph& original, const compiler::Compiled& compiled,
+                     const machine::Machine& machine) {
   Metadata metadata;
   for (const InputInfo& input : inputs_of(original)) metadata.index_extents.push_back(input.index_extent);
   metadata.flops = graph::flops_of(original);
@@ -78,13 +79,16 @@ Hash128 cache_key(const Hash128& model, const compiler::CompileOptions& compile)
   return hasher.finish();
 }
 
-Built find_or_compile(const Model& model, const SessionOptions& options, const Cache& cache, const Hash128& key) {
+Built find_or_compile(const Model& model, const SessionOptions& options, const Cache& cache,
+                      const Hash128& key) {
   Built built;
+  const auto reading = Clock::now();
   if (auto program = cache.find(key)) {
     try {
       built.metadata = metadata_from(program->metadata);
       built.program = std::move(*program);
       built.cache_hit = true;
+      built.read_ms = milliseconds_since(reading);
       return built;
     } catch (const UserError&) {
       // Damaged in a way that no checksum sees: made by something else. It is made anew.

@@ -15,6 +15,7 @@ struct Built {
   Metadata metadata;
   bool cache_hit = false;
   double import_ms = 0, compile_ms = 0;
+  double read_ms = 0;  // from the cache
 };
 
 Cache cache_for(const SessionOptions& options, const Warn& warn);
@@ -22,6 +23,7 @@ compiler::CompileOptions compile_options_for(const SessionOptions& options);
 // What an entry of the cache depends on.
 Hash128 cache_key(const Hash128& model, const compiler::CompileOptions& compile);
 
-Built find_or_compile(const Model& model, const SessionOptions& options, const Cache& cache, const Hash128& key);
+Built find_or_compile(const Model& model, const SessionOptions& options, const Cache& cache,
+                      const Hash128& key);
 
 }  // namespace fusewise::session

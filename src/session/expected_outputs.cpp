@@ -37,7 +37,8 @@ void read_listed(std::span<const OutputInfo> outputs, const fs::path& folder, Fo
       found[*output] = std::move(tensor);
     }
   } catch (const nlohmann::json::exception& error) {
-    throw UserError(fmt::format("{} cannot be read: {}", list.string(), error.what()), {.file = list.string()});
+    throw UserError(fmt::format("{} cannot be read: {}", list.string(), error.what()),
+                    {.file = list.string()});
   }
 }
 

@@ -8,7 +8,7 @@
 namespace fusewise::session {
 
 struct FileIdentity {
-  std::string path;                  // absolute
+  std::string path;  // absolute
   uint64_t size = 0, inode = 0;
   int64_t modified_ns = 0, changed_ns = 0;
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;

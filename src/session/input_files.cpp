@@ -34,20 +34,20 @@ std::string list_of(std::span<const InputInfo> inputs) {
 // The tensor as the input's type: bits of a type that NumPy lacks arrive as integers of its size.
 Tensor fitted(const InputInfo& input, const Tensor& tensor, const std::string& file) {
   if (tensor.element == input.type) return tensor;
-  const bool raw = !is_integer(input.type) && input.type != DataType::boolean && npy_type(input.type) == tensor.element;
+  const bool raw =
+      !is_integer(input.type) && input.type != DataType::boolean && npy_type(input.type) == tensor.element;
   if (raw) {
     Tensor result = tensor;
     result.element = input.type;
     return result;
   }
-  throw UserError(fmt::format("{} holds {} and input '{}' is {}", file, name_of(tensor.element), input.name,
-                              name_of(input.type)),
-                  {.file = file, .hint = fmt::format("convert it with numpy: x.astype('{}')", name_of(input.type))});
+  throw UserError(
+      fmt::format("{} holds {} and input '{}' is {}", file, name_of(tensor.element), input.name,
+                  name_of(input.type)),
+      {.file = file, .hint = fmt::format("convert it with numpy: x.astype('{}')", name_of(input.type))});
 }
 
-bool is_test_folder(const fs::path& folder) {
-  return fs::exists(folder / "input_0.pb");
-}
+bool is_test_folder(const fs::path& folder) { return fs::exists(folder / "input_0.pb"); }
 
 void read_test_folder(std::span<const InputInfo> inputs, const fs::path& folder, Found& found) {
   for (size_t i = 0;; ++i) {
@@ -85,7 +85,8 @@ void read_folder(std::span<const InputInfo> inputs, const fs::path& folder, Foun
   }
 }
 
-void read_archive(std::span<const InputInfo> inputs, const std::string& path, Found& found, const Warn& warn) {
+void read_archive(std::span<const InputInfo> inputs, const std::string& path, Found& found,
+                  const Warn& warn) {
   for (auto& [name, tensor] : read_npz(path)) {
     const std::optional<size_t> input = find_input(inputs, name);
     if (!input)
@@ -95,7 +96,8 @@ void read_archive(std::span<const InputInfo> inputs, const std::string& path, Fo
   }
 }
 
-void read_source(std::span<const InputInfo> inputs, const std::string& source, Found& found, const Warn& warn) {
+void read_source(std::span<const InputInfo> inputs, const std::string& source, Found& found,
+                 const Warn& warn) {
   std::error_code error;
   if (!fs::exists(source, error))
     throw UserError(fmt::format("cannot read the inputs in {}: there is no such file or folder", source),

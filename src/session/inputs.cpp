@@ -1,7 +1,7 @@
 #include "session/inputs.h"
 
-#include <fnmatch.h>
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 
@@ -46,8 +46,8 @@ class Symbols {
     if (added) {
       origins_[name] = origin;
     } else if (known->second != value) {
-      throw UserError(fmt::format("the dimension '{}' is {} by {} and {} by {}", name, known->second, origins_[name],
-                                  value, origin));
+      throw UserError(fmt::format("the dimension '{}' is {} by {} and {} by {}", name, known->second,
+                                  origins_[name], value, origin));
     }
   }
 
@@ -58,8 +58,9 @@ class Symbols {
     for (size_t d = 0; d < shape.size(); ++d) {
       if (const auto name = input.shape[d].as_symbol()) set(*name, shape[d], origin);
       if (!input.shape[d].is_constant() || input.shape[d].is(shape[d])) continue;
-      throw UserError(fmt::format("input '{}' gets the shape {} and dimension {} of the model's is {}: {}", input.name,
-                                  graph::to_string(shape), d, input.shape[d].value(), to_string(input.shape)));
+      throw UserError(fmt::format("input '{}' gets the shape {} and dimension {} of the model's is {}: {}",
+                                  input.name, graph::to_string(shape), d, input.shape[d].value(),
+                                  to_string(input.shape)));
     }
   }
 
@@ -99,8 +100,8 @@ std::optional<ValueRange> range_of(const InputRequest& request, const std::strin
 
 void check_ranges(std::span<const InputInfo> inputs, const InputRequest& request) {
   for (const auto& [pattern, range] : request.ranges) {
-    const bool used =
-        std::any_of(inputs.begin(), inputs.end(), [&](const InputInfo& input) { return matches(pattern, input.name); });
+    const bool used = std::any_of(inputs.begin(), inputs.end(),
+                                  [&](const InputInfo& input) { return matches(pattern, input.name); });
     if (!used)
       throw UserError(fmt::format("the model has no input '{}' to give a range of values", pattern),
                       {.hint = fmt::format("its inputs are {}", names_of(inputs))});
@@ -121,7 +122,8 @@ void close_symbols(Symbols& symbols, std::span<const InputInfo> inputs,
     symbols.values[name] = 1;
     open += fmt::format("{}{}", open.empty() ? "" : ", ", name);
   }
-  if (!open.empty()) warn(fmt::format("dimensions that nothing gives are 1: {} (choose them with --dim NAME=N)", open));
+  if (!open.empty())
+    warn(fmt::format("dimensions that nothing gives are 1: {} (choose them with --dim NAME=N)", open));
 }
 
 }  // namespace
@@ -160,11 +162,13 @@ PreparedInputs prepare_inputs(std::span<const InputInfo> inputs, const InputRequ
   std::vector<std::optional<graph::Tensor>> given = read_inputs(inputs, request, warn);
   Symbols symbols;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (given[i]) symbols.set_from(inputs[i], given[i]->shape, fmt::format("the file of '{}'", inputs[i].name));
+    if (given[i])
+      symbols.set_from(inputs[i], given[i]->shape, fmt::format("the file of '{}'", inputs[i].name));
   set_requested(symbols, inputs, request, shapes);
   close_symbols(symbols, inputs, warn);
 
-  const bool some_given = std::any_of(given.begin(), given.end(), [](const auto& tensor) { return tensor.has_value(); });
+  const bool some_given =
+      std::any_of(given.begin(), given.end(), [](const auto& tensor) { return tensor.has_value(); });
   PreparedInputs prepared;
   prepared.symbols = symbols.values;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -179,11 +183,12 @@ PreparedInputs prepare_inputs(std::span<const InputInfo> inputs, const InputRequ
     // A dimension of the program that inputs do not determine tells nothing here.
     if (inputs[i].index_extent) {
       const std::set<std::string> names = inputs[i].index_extent->symbols();
-      if (std::all_of(names.begin(), names.end(), [&](const auto& name) { return symbols.values.contains(name); }))
+      if (std::all_of(names.begin(), names.end(),
+                      [&](const auto& name) { return symbols.values.contains(name); }))
         extent = inputs[i].index_extent->evaluate(symbols.values);
     }
-    prepared.tensors.push_back(
-        random_tensor(inputs[i].name, inputs[i].type, shape, request.seed, range_of(request, inputs[i].name), extent));
+    prepared.tensors.push_back(random_tensor(inputs[i].name, inputs[i].type, shape, request.seed,
+                                             range_of(request, inputs[i].name), extent));
   }
   return prepared;
 }

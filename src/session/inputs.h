@@ -21,7 +21,7 @@ struct InputInfo {
   std::string name;
   DataType type = DataType::undefined;
   Shape shape;
-  std::optional<Dim> index_extent;   // random_inputs.h
+  std::optional<Dim> index_extent;  // random_inputs.h
 };
 std::vector<InputInfo> inputs_of(const graph::Graph& graph);
 
@@ -33,16 +33,16 @@ bool matches(const std::string& pattern, const std::string& name);
 struct InputRequest {
   // A folder with NAME.npy per input, a .npz with exact names, or a folder of ONNX's tests with input_N.pb.
   std::string source = {};
-  std::vector<std::pair<std::string, std::string>> files = {};                  // input name, file
-  std::vector<std::pair<std::string, std::vector<int64_t>>> shapes = {};        // pattern, shape
+  std::vector<std::pair<std::string, std::string>> files = {};            // input name, file
+  std::vector<std::pair<std::string, std::vector<int64_t>>> shapes = {};  // pattern, shape
   SymbolValues dims = {};
-  std::vector<std::pair<std::string, ValueRange>> ranges = {};                  // pattern
+  std::vector<std::pair<std::string, ValueRange>> ranges = {};  // pattern
   uint64_t seed = 0;
-  bool warn_of_random = false;     // say which inputs no file gives, where others have one
+  bool warn_of_random = false;  // say which inputs no file gives, where others have one
 };
 
 struct PreparedInputs {
-  std::vector<graph::Tensor> tensors;      // in the model's order
+  std::vector<graph::Tensor> tensors;  // in the model's order
   SymbolValues symbols;
 };
 

@@ -31,8 +31,8 @@ std::vector<Mapping> read_mappings() {
     Mapping mapping;
     char dash = 0;
     std::string permissions, device;
-    fields >> std::hex >> mapping.begin >> dash >> mapping.end >> permissions >> mapping.offset >> device >> std::dec >>
-        mapping.inode >> std::ws;
+    fields >> std::hex >> mapping.begin >> dash >> mapping.end >> permissions >> mapping.offset >> device >>
+        std::dec >> mapping.inode >> std::ws;
     std::getline(fields, mapping.path);
     // Memory without a file has inode 0; a backslash starts the escape of a character that we do not decode.
     if (mapping.inode != 0 && mapping.path.starts_with('/') && mapping.path.find('\\') == std::string::npos)
@@ -43,8 +43,9 @@ std::vector<Mapping> read_mappings() {
 
 const Mapping* find(const std::vector<Mapping>& mappings, std::span<const std::byte> bytes) {
   const auto begin = reinterpret_cast<uint64_t>(bytes.data());
-  const auto after = std::upper_bound(mappings.begin(), mappings.end(), begin,
-                                      [](uint64_t address, const Mapping& mapping) { return address < mapping.begin; });
+  const auto after =
+      std::upper_bound(mappings.begin(), mappings.end(), begin,
+                       [](uint64_t address, const Mapping& mapping) { return address < mapping.begin; });
   if (after == mappings.begin()) return nullptr;
   const Mapping& mapping = *std::prev(after);
   return begin + bytes.size() <= mapping.end ? &mapping : nullptr;

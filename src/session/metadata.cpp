@@ -9,14 +9,10 @@ namespace fusewise::session {
 using Json = nlohmann::json;
 
 std::string to_text(const Metadata& metadata) {
-  Json json = {{"flops", metadata.flops.to_string()},
-               {"phases_ms", metadata.phases_ms},
-               {"predicted_ms", metadata.predicted_ms},
-               {"lower_bound_ms", metadata.lower_bound_ms},
-               {"machine", metadata.machine},
-               {"compiler", metadata.compiler},
-               {"index_extents", Json::array()},
-               {"predicted_step_ms", Json::array()}};
+  Json json = {{"flops", metadata.flops.to_string()},   {"phases_ms", metadata.phases_ms},
+               {"predicted_ms", metadata.predicted_ms}, {"lower_bound_ms", metadata.lower_bound_ms},
+               {"machine", metadata.machine},           {"compiler", metadata.compiler},
+               {"index_extents", Json::array()},        {"predicted_step_ms", Json::array()}};
   for (const auto& extent : metadata.index_extents)
     json["index_extents"].push_back(extent ? Json(extent->to_string()) : Json());
   for (const auto& predicted : metadata.predicted_step_ms)

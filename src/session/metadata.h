@@ -12,13 +12,13 @@
 namespace fusewise::session {
 
 struct Metadata {
-  std::vector<std::optional<Dim>> index_extents;     // by input
+  std::vector<std::optional<Dim>> index_extents;  // by input
   Dim flops;
   std::map<std::string, double> phases_ms;
   double predicted_ms = 0, lower_bound_ms = 0;
   std::vector<std::optional<double>> predicted_step_ms;  // by run step
   std::string machine;
-  std::string compiler;                              // what the compiler had written there
+  std::string compiler;  // what the compiler had written there
 };
 
 std::string to_text(const Metadata& metadata);

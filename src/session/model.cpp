@@ -67,7 +67,7 @@ Hash128 file_hash(const std::string& path, const Cache& cache) {
   Hasher hasher;
   const auto add = [&](const std::string& file) {
     const auto identity = identify(file);
-    if (!identity) return;           // importing it says what is missing
+    if (!identity) return;  // importing it says what is missing
     files.push_back(*identity);
     hasher.add_bytes(MappedFile(file).bytes());
   };
@@ -101,16 +101,15 @@ Model Model::load(const std::string& path, const ModelOptions& options) {
   return model;
 }
 
-const std::string& Model::path() const {
-  return state_->path;
-}
+const std::string& Model::path() const { return state_->path; }
 
 const graph::Graph& Model::graph() const {
   const std::lock_guard lock(state_->mutex);
   if (!state_->graph) {
     const auto start = std::chrono::steady_clock::now();
     state_->graph = std::make_unique<const graph::Graph>(import(state_->path, state_->options));
-    state_->import_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    state_->import_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
   return *state_->graph;
 }
@@ -126,7 +125,8 @@ Hash128 Model::content_hash(const Cache& cache) const {
   hasher.add(file_hash(path(), cache)).add(options.extra_outputs.size());
   for (const std::string& name : options.extra_outputs) hasher.add(std::string_view(name));
   hasher.add(options.import.symbol_values.size());
-  for (const auto& [name, value] : options.import.symbol_values) hasher.add(std::string_view(name)).add(value);
+  for (const auto& [name, value] : options.import.symbol_values)
+    hasher.add(std::string_view(name)).add(value);
   hasher.add(options.import.bound_inputs.size());
   for (const auto& [name, data] : options.import.bound_inputs) {
     hasher.add(std::string_view(name)).add(std::string_view(graph::to_string(data.type)));

@@ -15,7 +15,7 @@ namespace fusewise::session {
 
 struct ModelOptions {
   ImportOptions import = {};
-  std::vector<std::string> extra_outputs = {};   // tensors of the file to deliver beside its outputs
+  std::vector<std::string> extra_outputs = {};  // tensors of the file to deliver beside its outputs
 };
 
 class Model {
@@ -26,7 +26,7 @@ class Model {
   const std::string& path() const;
   // Imports the model at the first call; any number of threads may call.
   const graph::Graph& graph() const;
-  double import_ms() const;          // 0 while it is not imported
+  double import_ms() const;  // 0 while it is not imported
   // Of all the files that the model consists of, and of what is asked of it.
   Hash128 content_hash(const Cache& cache) const;
 

@@ -20,7 +20,8 @@ using graph::NodeId;
 // Whether the integers of the node's operands live on in its result.
 bool passes_integers_on(const Node& node) {
   const Kind kind = graph::kind_of(node.op);
-  return (kind == Kind::gather || kind == Kind::view || kind == Kind::map) && is_integer(node.results[0].element);
+  return (kind == Kind::gather || kind == Kind::view || kind == Kind::map) &&
+         is_integer(node.results[0].element);
 }
 
 // A sequence of 64-bit numbers that its start determines.
@@ -47,10 +48,14 @@ class Numbers {
 
 int precision_of(DataType type) {
   switch (type) {
-    case DataType::bfloat16: return 8;
-    case DataType::float16: return 11;
-    case DataType::float32: return 24;
-    default: return 53;
+    case DataType::bfloat16:
+      return 8;
+    case DataType::float16:
+      return 11;
+    case DataType::float32:
+      return 24;
+    default:
+      return 53;
   }
 }
 
@@ -60,8 +65,9 @@ struct IntegerLimits {
 IntegerLimits limits_of(DataType type) {
   if (type == DataType::boolean) return {0, 1};
   const int bits = std::min(bits_of(type), 64);
-  if (is_signed(type)) return {bits == 64 ? INT64_MIN : -(int64_t{1} << (bits - 1)),
-                               bits == 64 ? INT64_MAX : (int64_t{1} << (bits - 1)) - 1};
+  if (is_signed(type))
+    return {bits == 64 ? INT64_MIN : -(int64_t{1} << (bits - 1)),
+            bits == 64 ? INT64_MAX : (int64_t{1} << (bits - 1)) - 1};
   return {0, bits == 64 ? INT64_MAX : (int64_t{1} << bits) - 1};
 }
 
@@ -117,8 +123,9 @@ std::vector<std::optional<Dim>> index_extents(const Graph& graph) {
   return result;
 }
 
-graph::Tensor random_tensor(const std::string& name, DataType type, const std::vector<int64_t>& shape, uint64_t seed,
-                            std::optional<ValueRange> range, std::optional<int64_t> index_extent) {
+graph::Tensor random_tensor(const std::string& name, DataType type, const std::vector<int64_t>& shape,
+                            uint64_t seed, std::optional<ValueRange> range,
+                            std::optional<int64_t> index_extent) {
   graph::Tensor tensor(type, shape);
   Hasher hasher;
   hasher.add(std::string_view(name)).add(seed);
@@ -132,8 +139,8 @@ graph::Tensor random_tensor(const std::string& name, DataType type, const std::v
   if (range) {
     chosen = {to_integer(range->low), to_integer(range->high)};
     if (chosen.low < limits.low || chosen.high > limits.high)
-      throw UserError(fmt::format("the values {} to {} for input '{}' do not fit {}", range->low, range->high, name,
-                                  name_of(type)));
+      throw UserError(fmt::format("the values {} to {} for input '{}' do not fit {}", range->low, range->high,
+                                  name, name_of(type)));
   } else if (index_extent) {
     chosen = {0, std::clamp<int64_t>(*index_extent - 1, 0, limits.high)};
   }

@@ -22,7 +22,8 @@ struct ValueRange {
 std::vector<std::optional<Dim>> index_extents(const graph::Graph& graph);
 
 // Without a range: integers below `index_extent` where there is one, other integers 0 or 1, floats in [0, 1).
-graph::Tensor random_tensor(const std::string& name, DataType type, const std::vector<int64_t>& shape, uint64_t seed,
-                            std::optional<ValueRange> range, std::optional<int64_t> index_extent);
+graph::Tensor random_tensor(const std::string& name, DataType type, const std::vector<int64_t>& shape,
+                            uint64_t seed, std::optional<ValueRange> range,
+                            std::optional<int64_t> index_extent);
 
 }  // namespace fusewise::session

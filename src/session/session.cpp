@@ -30,13 +30,19 @@ struct PreparedRun::State {
   std::vector<void*> output_pointers;
 
   void run(const runtime::RunOptions& options) {
-    const runtime::Status status = session->executable->run(*binding, input_pointers, output_pointers, options);
+    const runtime::Status status =
+        session->executable->run(*binding, input_pointers, output_pointers, options);
     switch (status.code) {
-      case runtime::StatusCode::ok: return;
-      case runtime::StatusCode::cancelled: throw UserError("the run was cancelled");
-      case runtime::StatusCode::bad_argument: throw UserError(status.message);
-      case runtime::StatusCode::out_of_memory: throw std::bad_alloc();
-      case runtime::StatusCode::failed: throw InternalError("the run failed: " + status.message);
+      case runtime::StatusCode::ok:
+        return;
+      case runtime::StatusCode::cancelled:
+        throw UserError("the run was cancelled");
+      case runtime::StatusCode::bad_argument:
+        throw UserError(status.message);
+      case runtime::StatusCode::out_of_memory:
+        throw std::bad_alloc();
+      case runtime::StatusCode::failed:
+        throw InternalError("the run failed: " + status.message);
     }
   }
 };
@@ -56,9 +62,11 @@ SessionInfo info_of(const Built& built, const runtime::Executable& executable) {
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const program::Input& input = program.inputs[i];
     info.inputs.push_back({input.name, input.type, input.shape, {}});
-    if (i < built.metadata.index_extents.size()) info.inputs.back().index_extent = built.metadata.index_extents[i];
+    if (i < built.metadata.index_extents.size())
+      info.inputs.back().index_extent = built.metadata.index_extents[i];
   }
-  for (const program::Output& output : program.outputs) info.outputs.push_back({output.name, output.type, output.shape});
+  for (const program::Output& output : program.outputs)
+    info.outputs.push_back({output.name, output.type, output.shape});
   for (const program::Step& step : program.run_steps) {
     if (step.kind == program::StepKind::copy) {
       ++info.copies;
@@ -91,7 +99,8 @@ std::vector<StepInfo> steps_of(const Metadata& metadata, const program::Program&
 
 void check_inputs(const program::Program& program, std::span<const Tensor> inputs) {
   if (inputs.size() != program.inputs.size())
-    throw UserError(fmt::format("the model has {} inputs and {} are given", program.inputs.size(), inputs.size()));
+    throw UserError(
+        fmt::format("the model has {} inputs and {} are given", program.inputs.size(), inputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].element != program.inputs[i].type)
       throw UserError(fmt::format("input '{}' is {} and the model needs {}", program.inputs[i].name,
@@ -106,8 +115,7 @@ Session::Session(const Model& model, const SessionOptions& given) {
   // A dump shows the work of the compiler, which a cached program spares.
   const Cache cache = options.dump ? Cache() : cache_for(options, options.warn);
   Hash128 key;
-  if (cache.enabled())
-    key = cache_key(model.content_hash(cache), compile_options_for(options));
+  if (cache.enabled()) key = cache_key(model.content_hash(cache), compile_options_for(options));
   Built built = find_or_compile(model, options, cache, key);
 
   const auto start = std::chrono::steady_clock::now();
@@ -118,6 +126,7 @@ Session::Session(const Model& model, const SessionOptions& given) {
   state->executable = std::make_unique<runtime::Executable>(std::move(built.program), executable);
   state->info = info_of(built, *state->executable);
   state->info.load_ms =
+      built.read_ms +
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   state->steps = steps_of(built.metadata, state->program());
   if (cache.enabled() && !built.cache_hit) cache.store(key, state->executable->with_once_results());
@@ -128,13 +137,9 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
-const SessionInfo& Session::info() const {
-  return state_->info;
-}
+const SessionInfo& Session::info() const { return state_->info; }
 
-const std::vector<StepInfo>& Session::steps() const {
-  return state_->steps;
-}
+const std::vector<StepInfo>& Session::steps() const { return state_->steps; }
 
 PreparedRun Session::prepare(std::span<const Tensor> inputs) const {
   check_inputs(state_->program(), inputs);
@@ -164,9 +169,7 @@ std::vector<Tensor> Session::run(std::span<const Tensor> inputs, const std::atom
   return prepared.outputs();
 }
 
-void PreparedRun::run() {
-  state_->run({});
-}
+void PreparedRun::run() { state_->run({}); }
 
 void PreparedRun::run_with_timing(std::span<double> step_seconds) {
   runtime::RunOptions options;
@@ -174,19 +177,16 @@ void PreparedRun::run_with_timing(std::span<double> step_seconds) {
   state_->run(options);
 }
 
-const std::vector<Tensor>& PreparedRun::outputs() const {
-  return state_->outputs;
-}
+const std::vector<Tensor>& PreparedRun::outputs() const { return state_->outputs; }
 
-int64_t PreparedRun::arena_bytes() const {
-  return state_->binding->arena_bytes;
-}
+int64_t PreparedRun::arena_bytes() const { return state_->binding->arena_bytes; }
 
 int64_t PreparedRun::bytes_moved() const {
   int64_t total = 0;
   for (const program::Step& step : state_->session->program().run_steps)
     for (size_t i = 0; i < step.buffers.size(); ++i) {
-      const auto same = std::find(step.buffers.begin(), step.buffers.begin() + static_cast<int64_t>(i), step.buffers[i]);
+      const auto same =
+          std::find(step.buffers.begin(), step.buffers.begin() + static_cast<int64_t>(i), step.buffers[i]);
       if (same == step.buffers.begin() + static_cast<int64_t>(i))
         total += state_->binding->buffer_bytes[step.buffers[i]];
     }

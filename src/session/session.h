@@ -27,15 +27,15 @@
 namespace fusewise::session {
 
 struct SessionOptions {
-  int threads = 0;                                  // 0: physical cores within affinity mask and quota
+  int threads = 0;  // 0: physical cores within affinity mask and quota
   compiler::Numerics numerics = compiler::Numerics::default_;
   fusion::FusionMode fusion = fusion::FusionMode::on;
-  std::optional<machine::Machine> machine = {};     // nothing: the one this process runs on
+  std::optional<machine::Machine> machine = {};  // nothing: the one this process runs on
   bool use_cache = true;
-  std::optional<std::string> cache_folder = {};     // nothing: FUSEWISE_CACHE_DIR, else the user's cache folder
-  std::optional<std::string> plan_text = {};        // a plan file to replay
+  std::optional<std::string> cache_folder = {};  // nothing: FUSEWISE_CACHE_DIR, else the user's cache folder
+  std::optional<std::string> plan_text = {};     // a plan file to replay
   std::vector<std::string> disabled_passes = {};
-  bool poison = false;                              // fill what is not written yet with NaN (for tests; slow)
+  bool poison = false;  // fill what is not written yet with NaN (for tests; slow)
   std::function<void(const std::string& text)> warn = {};
   std::function<void(const std::string& phase, int done, int total)> progress = {};
   std::function<void(const std::string& stage, const std::string& name, const std::string& text)> dump = {};
@@ -49,27 +49,27 @@ struct OutputInfo {
 
 struct SessionInfo {
   bool cache_hit = false;
-  double import_ms = 0, compile_ms = 0;             // 0 for a program from the cache
-  double load_ms = 0;                               // opening the program, once steps included
-  std::map<std::string, double> phases_ms;          // of the compilation
+  double import_ms = 0, compile_ms = 0;     // 0 for a program from the cache
+  double load_ms = 0;                       // opening the program, once steps included
+  std::map<std::string, double> phases_ms;  // of the compilation
   int threads = 1;
   std::string machine;
   std::vector<std::string> symbols;
   std::vector<InputInfo> inputs;
   std::vector<OutputInfo> outputs;
-  int64_t kernels = 0;                              // launched per run
-  int64_t phases = 0;                               // of those kernels
+  int64_t kernels = 0;  // launched per run
+  int64_t phases = 0;   // of those kernels
   int64_t copies = 0;
-  int64_t host_steps = 0;                           // operators that no generated kernel runs
+  int64_t host_steps = 0;  // operators that no generated kernel runs
   int64_t weights_bytes = 0;
-  Dim flops;                                        // of a run
-  double predicted_ms = 0, lower_bound_ms = 0;      // of the plan
+  Dim flops;                                    // of a run
+  double predicted_ms = 0, lower_bound_ms = 0;  // of the plan
 };
 
 // A step of a run: what it is and, where the plan says so, what it should take.
 struct StepInfo {
-  std::string label;                                // the model's nodes
-  std::string kernel;                               // empty for a copy
+  std::string label;   // the model's nodes
+  std::string kernel;  // empty for a copy
   int phases = 0;
   std::optional<double> predicted_ms;
 };
@@ -85,8 +85,8 @@ class PreparedRun {
   void run_with_timing(std::span<double> step_seconds);
   const std::vector<graph::Tensor>& outputs() const;
   int64_t arena_bytes() const;
-  int64_t bytes_moved() const;                      // by all steps: what each reads and writes, once per step
-  int64_t compulsory_bytes() const;                 // inputs, outputs and weights
+  int64_t bytes_moved() const;       // by all steps: what each reads and writes, once per step
+  int64_t compulsory_bytes() const;  // inputs, outputs and weights
   int64_t flops() const;
 
  private:

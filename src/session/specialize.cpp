@@ -37,9 +37,12 @@ bool is_bound(const graph::Tensor& tensor, Specialization how) {
   const bool is_whole = is_integer(tensor.element) || tensor.element == DataType::boolean;
   switch (how) {
     case Specialization::none:
-    case Specialization::sizes: return false;
-    case Specialization::small_integers: return is_whole && tensor.count() <= few;
-    case Specialization::values: return tensor.count() <= (is_whole ? many : few);
+    case Specialization::sizes:
+      return false;
+    case Specialization::small_integers:
+      return is_whole && tensor.count() <= few;
+    case Specialization::values:
+      return tensor.count() <= (is_whole ? many : few);
   }
   return false;
 }

@@ -16,14 +16,14 @@ std::vector<InputInfo> declared_inputs(const std::string& path);
 // What of the inputs is put into the import, ever more of it.
 enum class Specialization : uint8_t {
   none,
-  sizes,          // the values of all symbols
-  small_integers, // and the values of integer and boolean inputs of a few elements
-  values,         // and of other inputs of a few elements, and integers of more
+  sizes,           // the values of all symbols
+  small_integers,  // and the values of integer and boolean inputs of a few elements
+  values,          // and of other inputs of a few elements, and integers of more
 };
 
 struct SpecializedModel {
   ModelOptions options;
-  std::vector<std::string> bound;   // inputs that the model no longer has
+  std::vector<std::string> bound;  // inputs that the model no longer has
 };
 // `inputs` are the declared ones, `prepared` what the model is to run on.
 SpecializedModel specialize(const ModelOptions& options, std::span<const InputInfo> inputs,

@@ -99,8 +99,8 @@ class Comparison {
 };
 
 // A verdict at once when the tensors are not of one type and shape.
-bool same_type(const std::string& name, DataType type, const std::vector<int64_t>& shape, const Tensor& actual,
-               OutputVerdict& verdict) {
+bool same_type(const std::string& name, DataType type, const std::vector<int64_t>& shape,
+               const Tensor& actual, OutputVerdict& verdict) {
   if (type == actual.element && shape == actual.shape) return true;
   verdict.name = name;
   verdict.type = actual.element;
@@ -139,8 +139,8 @@ OutputVerdict compare_exactly(const std::string& name, const Tensor& expected, c
   return comparison.finish();
 }
 
-OutputVerdict compare_bounded(const std::string& name, const graph::BoundedTensor& expected, const Tensor& reference,
-                              const Tensor& actual, double fallback) {
+OutputVerdict compare_bounded(const std::string& name, const graph::BoundedTensor& expected,
+                              const Tensor& reference, const Tensor& actual, double fallback) {
   OutputVerdict early;
   if (!same_type(name, expected.element, expected.value.shape, actual, early)) return early;
   Comparison comparison(name, actual);
@@ -163,12 +163,14 @@ OutputVerdict compare_bounded(const std::string& name, const graph::BoundedTenso
   return comparison.finish();
 }
 
-OutputVerdict compare_within(const std::string& name, const Tensor& expected, const Tensor& actual, double relative) {
+OutputVerdict compare_within(const std::string& name, const Tensor& expected, const Tensor& actual,
+                             double relative) {
   OutputVerdict early;
   if (!same_type(name, expected.element, expected.shape, actual, early)) return early;
   Comparison comparison(name, actual);
   const Elements wanted(expected), given(actual);
-  const double tolerance = is_float(actual.element) ? relative * largest_magnitude(wanted, actual.count()) : 0;
+  const double tolerance =
+      is_float(actual.element) ? relative * largest_magnitude(wanted, actual.count()) : 0;
   for (int64_t i = 0, n = actual.count(); i < n; ++i) {
     const double a = wanted[i].value, b = given[i].value;
     comparison.add(i, a, b, tolerance, outside(a, b, tolerance));

@@ -46,7 +46,8 @@ program::Program copying_program(const std::string& name, size_t filler = 0) {
 class CacheTest : public testing::Test {
  protected:
   Cache cache(uint64_t limit = uint64_t{1} << 30) {
-    return Cache(folder_.path() / "cache", limit, [&](const std::string& text) { warnings_.push_back(text); });
+    return Cache(folder_.path() / "cache", limit,
+                 [&](const std::string& text) { warnings_.push_back(text); });
   }
   static Hash128 key(const std::string& text) { return hash_text(text); }
   std::string write(const std::string& name, const std::string& text) {
@@ -111,7 +112,8 @@ TEST_F(CacheTest, TheOldestGoFirst) {
 
 TEST_F(CacheTest, AFolderThatCannotBeUsedIsAWarning) {
   write("file", "no folder");
-  const Cache in_file(folder_.path() / "file", 1 << 20, [&](const std::string& text) { warnings_.push_back(text); });
+  const Cache in_file(folder_.path() / "file", 1 << 20,
+                      [&](const std::string& text) { warnings_.push_back(text); });
   EXPECT_FALSE(in_file.enabled());
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("is not used")));
   in_file.store(key("a"), copying_program("first"));
@@ -185,7 +187,8 @@ TEST(CacheLimit, CountsInPowersOf1024) {
   EXPECT_EQ(limit("2G"), uint64_t{2} << 30);
   EXPECT_EQ(limit("0"), 0u);
   EXPECT_THAT(warnings, IsEmpty());
-  for (const char* wrong : {"much", "-5", "5X", "5MB", "99999999999T"}) EXPECT_EQ(limit(wrong), uint64_t{8} << 30);
+  for (const char* wrong : {"much", "-5", "5X", "5MB", "99999999999T"})
+    EXPECT_EQ(limit(wrong), uint64_t{8} << 30);
   EXPECT_EQ(warnings.size(), 5u);
   ::unsetenv("FUSEWISE_CACHE_LIMIT");
 }

@@ -71,7 +71,8 @@ TEST_F(Inputs, ShapeNamesMayBePatterns) {
 }
 
 TEST_F(Inputs, ContradictionsAreErrors) {
-  EXPECT_THAT(message_of({.shapes = {{"mask", {2, 5}}}, .dims = {{"seq", 3}}}), HasSubstr("'seq' is 3 by --dim and 5"));
+  EXPECT_THAT(message_of({.shapes = {{"mask", {2, 5}}}, .dims = {{"seq", 3}}}),
+              HasSubstr("'seq' is 3 by --dim and 5"));
   EXPECT_THAT(message_of({.shapes = {{"mask", {2, 5}}, {"ids", {2, 6}}}}), HasSubstr("'seq' is"));
   EXPECT_THAT(message_of({.shapes = {{"mask", {2}}}}), HasSubstr("needs rank 2"));
   EXPECT_THAT(message_of({.shapes = {{"past_0", {2, 3, 4}}}}), HasSubstr("dimension 1 of the model's is 2"));
@@ -142,7 +143,8 @@ TEST_F(Inputs, FilesThatDoNotFitAreErrors) {
   write("mask.npy", Tensor::from<int32_t>(DataType::int32, {2}, {5, 6}));
   EXPECT_THAT(message_of({.source = folder()}), HasSubstr("needs rank 2"));
   write("mask.npy", Tensor::from<int32_t>(DataType::int32, {1, 2}, {5, 6}));
-  EXPECT_THAT(message_of({.source = folder(), .dims = {{"seq", 3}}}), HasSubstr("'seq' is 2 by the file of 'mask'"));
+  EXPECT_THAT(message_of({.source = folder(), .dims = {{"seq", 3}}}),
+              HasSubstr("'seq' is 2 by the file of 'mask'"));
   EXPECT_THAT(message_of({.source = folder() + "/none"}), HasSubstr("no such file or folder"));
   EXPECT_THAT(message_of({.source = folder() + "/mask.npy"}), HasSubstr("neither a folder nor a .npz file"));
   EXPECT_THAT(message_of({.files = {{"none", "x.npy"}}}), HasSubstr("no input 'none'"));
@@ -151,20 +153,23 @@ TEST_F(Inputs, FilesThatDoNotFitAreErrors) {
 }
 
 TEST_F(Inputs, TwoNamesInOneFileAreAnError) {
-  const std::vector<InputInfo> twins = {{"a/b", DataType::float32, {1}, {}}, {"a:b", DataType::float32, {1}, {}}};
+  const std::vector<InputInfo> twins = {{"a/b", DataType::float32, {1}, {}},
+                                        {"a:b", DataType::float32, {1}, {}}};
   EXPECT_NO_THROW(prepare({.source = folder()}, twins));
   write("a_b.npy", Tensor::from<float>(DataType::float32, {1}, {0}));
   EXPECT_THROW(prepare({.source = folder()}, twins), UserError);
 }
 
 TEST_F(Inputs, ATestFolderGivesFilesByNameElseByPosition) {
-  write_tensor_proto(folder_.path() / "input_0.pb", "mask", Tensor::from<int32_t>(DataType::int32, {1, 2}, {3, 4}));
+  write_tensor_proto(folder_.path() / "input_0.pb", "mask",
+                     Tensor::from<int32_t>(DataType::int32, {1, 2}, {3, 4}));
   write_tensor_proto(folder_.path() / "input_1.pb", "past_0",
                      Tensor::from<float>(DataType::float32, {1, 2, 3}, {1, 2, 3, 4, 5, 6}));
   const PreparedInputs prepared = prepare({.source = folder()});
   EXPECT_THAT(prepared.tensors[1].as<int32_t>(), ElementsAre(3, 4));
   EXPECT_THAT(prepared.tensors[2].as<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
-  write_tensor_proto(folder_.path() / "input_0.pb", "", Tensor::from<int64_t>(DataType::int64, {1, 2}, {3, 4}));
+  write_tensor_proto(folder_.path() / "input_0.pb", "",
+                     Tensor::from<int64_t>(DataType::int64, {1, 2}, {3, 4}));
   EXPECT_THAT(prepare({.source = folder()}).tensors[0].as<int64_t>(), ElementsAre(3, 4));
 }
 

@@ -44,23 +44,27 @@ std::string message_of(const std::string& file) {
 
 TEST(Npy, WritesWhatItReads) {
   const test::TemporaryFolder folder;
-  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{}, {0}, {1}, {7}, {2, 0, 3}, {2, 3, 5}}) {
-    for (const DataType type : {DataType::boolean, DataType::int8, DataType::uint16, DataType::int32, DataType::int64,
-                                DataType::uint64, DataType::float16, DataType::float32, DataType::float64}) {
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{}, {0}, {1}, {7}, {2, 0, 3}, {2, 3, 5}}) {
+    for (const DataType type :
+         {DataType::boolean, DataType::int8, DataType::uint16, DataType::int32, DataType::int64,
+          DataType::uint64, DataType::float16, DataType::float32, DataType::float64}) {
       Tensor tensor(type, shape);
       for (std::byte& byte : tensor.mutable_bytes()) byte = std::byte{1};
       write_npy(folder.path() / "x.npy", tensor);
       const Tensor read = read_npy(folder.path() / "x.npy");
       EXPECT_EQ(read.element, type);
       EXPECT_EQ(read.shape, shape);
-      EXPECT_TRUE(std::equal(read.bytes().begin(), read.bytes().end(), tensor.bytes().begin(), tensor.bytes().end()));
+      EXPECT_TRUE(
+          std::equal(read.bytes().begin(), read.bytes().end(), tensor.bytes().begin(), tensor.bytes().end()));
     }
   }
 }
 
 TEST(Npy, DataStartsAtAMultipleOf64) {
   const test::TemporaryFolder folder;
-  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{}, {12}, {123456, 0}, {1, 2, 3, 4, 0}}) {
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{}, {12}, {123456, 0}, {1, 2, 3, 4, 0}}) {
     write_npy(folder.path() / "x.npy", Tensor(DataType::float32, shape));
     const MappedFile file(folder.path() / "x.npy");
     EXPECT_EQ((file.size() - Tensor(DataType::float32, shape).bytes().size()) % 64, 0u);
@@ -84,20 +88,24 @@ TEST(Npy, ReadsColumnsFirst) {
 }
 
 TEST(Npy, ReadsBigEndian) {
-  const Tensor tensor = parse(file_of("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", std::string("\1\2\3\4")));
+  const Tensor tensor =
+      parse(file_of("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", std::string("\1\2\3\4")));
   EXPECT_THAT(tensor.as<int16_t>(), ElementsAre(0x0102, 0x0304));
 }
 
 TEST(Npy, ReadsAllVersionsAndSpellings) {
   for (const char version : {1, 2, 3}) {
-    const Tensor tensor = parse(file_of("{\"shape\":(3L, ),\"fortran_order\":False,\"descr\":\"|u1\"}", "abc", version));
+    const Tensor tensor =
+        parse(file_of("{\"shape\":(3L, ),\"fortran_order\":False,\"descr\":\"|u1\"}", "abc", version));
     EXPECT_THAT(tensor.shape, ElementsAre(3));
   }
-  EXPECT_THAT(parse(file_of("{'descr': '<f4', 'fortran_order': False, 'shape': ()}\n", "1234")).shape, ElementsAre());
+  EXPECT_THAT(parse(file_of("{'descr': '<f4', 'fortran_order': False, 'shape': ()}\n", "1234")).shape,
+              ElementsAre());
 }
 
 TEST(Npy, BooleansAreZeroOrOne) {
-  const Tensor tensor = parse(file_of("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", std::string("\0\1\7", 3)));
+  const Tensor tensor =
+      parse(file_of("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", std::string("\0\1\7", 3)));
   EXPECT_THAT(tensor.as<uint8_t>(), ElementsAre(0, 1, 1));
 }
 
@@ -111,18 +119,22 @@ TEST(Npy, DataMayStartAnywhere) {
 }
 
 TEST(Npy, RefusesWhatIsDamaged) {
-  const std::string good = file_of("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", std::string(24, 'x'));
+  const std::string good =
+      file_of("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", std::string(24, 'x'));
   for (size_t length = 0; length < good.size(); ++length)
     EXPECT_THAT(message_of(good.substr(0, length)), HasSubstr("x.npy cannot be read")) << length;
   EXPECT_EQ(message_of(good), "no error");
   EXPECT_THAT(message_of(good + "y"), HasSubstr("1 bytes follow its last element"));
   EXPECT_THAT(message_of("PK\3\4 and more text"), HasSubstr("it is no .npy file"));
-  const auto with = [](const std::string& header) { return message_of(file_of(header, std::string(24, 'x'))); };
+  const auto with = [](const std::string& header) {
+    return message_of(file_of(header, std::string(24, 'x')));
+  };
   EXPECT_THAT(with("{'descr': '<f4', 'fortran_order': False}"), HasSubstr("incomplete"));
   EXPECT_THAT(with("{'descr': '<U3', 'fortran_order': False, 'shape': (2,)}"), HasSubstr("type '<U3'"));
   EXPECT_THAT(with("{'descr': '|O', 'fortran_order': False, 'shape': (2,)}"), HasSubstr("type '|O'"));
   EXPECT_THAT(with("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}"), HasSubstr("records"));
-  EXPECT_THAT(with("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,)}"), HasSubstr("shape that is none"));
+  EXPECT_THAT(with("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,)}"),
+              HasSubstr("shape that is none"));
   EXPECT_THAT(with("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 9)}"),
               HasSubstr("cannot be read"));
 }

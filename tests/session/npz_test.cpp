@@ -44,12 +44,14 @@ struct Options {
 };
 
 // An archive as NumPy writes it.
-std::string archive(const std::vector<std::pair<std::string, std::string>>& entries, const Options& options = {}) {
+std::string archive(const std::vector<std::pair<std::string, std::string>>& entries,
+                    const Options& options = {}) {
   std::string file, directory;
   for (const auto& [name, content] : entries) {
     const std::string packed = options.compress ? deflated(content) : content;
     const uint16_t method = options.method != 0 ? options.method : options.compress ? 8 : 0;
-    uLong checksum = crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
+    uLong checksum =
+        crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
     if (options.wrong_checksum) checksum ^= 1;
     const auto small = [&](size_t size) {
       return little_endian(options.zip64 ? 0xFFFFFFFFu : static_cast<uint32_t>(size));
@@ -63,11 +65,11 @@ std::string archive(const std::vector<std::pair<std::string, std::string>>& entr
                                little_endian(static_cast<uint32_t>(checksum));
     directory += little_endian<uint32_t>(0x02014b50) + std::string(4, '\0') + common + small(packed.size()) +
                  small(content.size()) + little_endian(static_cast<uint16_t>(name.size())) +
-                 little_endian(static_cast<uint16_t>(extra.size())) + std::string(10, '\0') + small(file.size()) +
-                 name + extra;
+                 little_endian(static_cast<uint16_t>(extra.size())) + std::string(10, '\0') +
+                 small(file.size()) + name + extra;
     file += little_endian<uint32_t>(0x04034b50) + std::string(2, '\0') + common + small(packed.size()) +
-            small(content.size()) + little_endian(static_cast<uint16_t>(name.size())) + little_endian<uint16_t>(3) +
-            name + "abc" + packed;
+            small(content.size()) + little_endian(static_cast<uint16_t>(name.size())) +
+            little_endian<uint16_t>(3) + name + "abc" + packed;
   }
   const auto count = static_cast<uint16_t>(entries.size());
   const uint64_t offset = file.size();
@@ -75,13 +77,16 @@ std::string archive(const std::vector<std::pair<std::string, std::string>>& entr
   if (options.zip64) {
     const uint64_t end = file.size();
     file += little_endian<uint32_t>(0x06064b50) + std::string(20, '\0') + little_endian<uint64_t>(count) +
-            little_endian<uint64_t>(count) + little_endian<uint64_t>(directory.size()) + little_endian(offset);
-    file += little_endian<uint32_t>(0x07064b50) + std::string(4, '\0') + little_endian(end) + std::string(4, '\0');
+            little_endian<uint64_t>(count) + little_endian<uint64_t>(directory.size()) +
+            little_endian(offset);
+    file += little_endian<uint32_t>(0x07064b50) + std::string(4, '\0') + little_endian(end) +
+            std::string(4, '\0');
   }
   const uint32_t given_offset = options.zip64 ? 0xFFFFFFFF : static_cast<uint32_t>(offset);
   return file + little_endian<uint32_t>(0x06054b50) + std::string(4, '\0') + little_endian(count) +
-         little_endian(count) + little_endian(static_cast<uint32_t>(directory.size())) + little_endian(given_offset) +
-         little_endian(static_cast<uint16_t>(options.comment.size())) + options.comment;
+         little_endian(count) + little_endian(static_cast<uint32_t>(directory.size())) +
+         little_endian(given_offset) + little_endian(static_cast<uint16_t>(options.comment.size())) +
+         options.comment;
 }
 
 class Npz : public testing::Test {
@@ -115,7 +120,8 @@ TEST_F(Npz, ReadsStoredAndDeflatedOfAnySize) {
   for (const bool compress : {false, true})
     for (const bool zip64 : {false, true})
       for (const std::string& comment : {std::string(), std::string("a comment")}) {
-        const auto arrays = read(archive(entries(), {.compress = compress, .zip64 = zip64, .comment = comment}));
+        const auto arrays =
+            read(archive(entries(), {.compress = compress, .zip64 = zip64, .comment = comment}));
         ASSERT_EQ(arrays.size(), 2u);
         EXPECT_EQ(arrays[0].first, "a/b:0");
         EXPECT_THAT(arrays[0].second.as<float>(), ElementsAre(1, 2, 3));
@@ -136,7 +142,8 @@ TEST_F(Npz, RefusesWhatIsDamaged) {
       const std::string message = message_of(good.substr(0, length));
       EXPECT_THAT(message, HasSubstr("cannot be read")) << length;
     }
-    EXPECT_THAT(message_of(archive(entries(), {.compress = compress, .wrong_checksum = true})), HasSubstr("checksum"));
+    EXPECT_THAT(message_of(archive(entries(), {.compress = compress, .wrong_checksum = true})),
+                HasSubstr("checksum"));
   }
   EXPECT_THAT(message_of("no archive at all, but a text"), HasSubstr("no zip file"));
   EXPECT_THAT(message_of(archive(entries(), {.method = 12})), HasSubstr("method 12"));

@@ -45,7 +45,9 @@ class SessionTest : public testing::Test {
     result.cache_folder = (folder_.path() / "cache").string();
     return result;
   }
-  static Tensor input(int64_t batch) { return random_tensor("x", DataType::float32, {batch, 3}, 7, ValueRange{-1, 1}, {}); }
+  static Tensor input(int64_t batch) {
+    return random_tensor("x", DataType::float32, {batch, 3}, 7, ValueRange{-1, 1}, {});
+  }
 
   test::TemporaryFolder folder_;
 };
@@ -54,7 +56,8 @@ TEST_F(SessionTest, RunsInEveryShape) {
   const Session session(model(), options());
   for (const int64_t batch : {0, 1, 2, 7, 64, 1}) {
     const std::vector<Tensor> inputs = {input(batch)};
-    const std::vector<Tensor> actual = session.run(inputs), expected = graph::interpret(model().graph(), inputs);
+    const std::vector<Tensor> actual = session.run(inputs),
+                              expected = graph::interpret(model().graph(), inputs);
     ASSERT_EQ(actual.size(), 2u);
     for (size_t i = 0; i < actual.size(); ++i)
       EXPECT_TRUE(compare_within("y", expected[i], actual[i], 1e-6).passed) << batch;
@@ -142,11 +145,14 @@ TEST_F(SessionTest, TheKeyHoldsWhatTheResultDependsOn) {
   write_model(path(), 2.5f);
   const Session changed(model(), options());
   EXPECT_FALSE(changed.info().cache_hit);
-  EXPECT_FALSE(compare_exactly("y", first.run(std::vector{input(4)})[0], changed.run(std::vector{input(4)})[0]).passed);
+  EXPECT_FALSE(
+      compare_exactly("y", first.run(std::vector{input(4)})[0], changed.run(std::vector{input(4)})[0])
+          .passed);
 }
 
 TEST_F(SessionTest, StaticShapesAreTheOnlyOnes) {
-  const Session session(Model::load(path().string(), {.import = {.symbol_values = {{"batch", 4}}}}), options());
+  const Session session(Model::load(path().string(), {.import = {.symbol_values = {{"batch", 4}}}}),
+                        options());
   EXPECT_THAT(session.info().symbols, ElementsAre());
   const std::vector<Tensor> expected = graph::interpret(model().graph(), std::vector{input(4)});
   EXPECT_TRUE(compare_within("y", expected[0], session.run(std::vector{input(4)})[0], 1e-6).passed);

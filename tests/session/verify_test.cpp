@@ -49,7 +49,8 @@ TEST(CompareExactly, IntegersAndEmptyTensors) {
   const Tensor big = Tensor::from<int64_t>(DataType::int64, {2}, {INT64_MAX, 7});
   EXPECT_TRUE(compare_exactly("y", big, big).passed);
   // As doubles these are equal.
-  EXPECT_FALSE(compare_exactly("y", big, Tensor::from<int64_t>(DataType::int64, {2}, {INT64_MAX - 1, 7})).passed);
+  EXPECT_FALSE(
+      compare_exactly("y", big, Tensor::from<int64_t>(DataType::int64, {2}, {INT64_MAX - 1, 7})).passed);
   const OutputVerdict empty = compare_exactly("y", floats({}), floats({}));
   EXPECT_TRUE(empty.passed);
   EXPECT_EQ(empty.worst_index, -1);
@@ -108,7 +109,8 @@ TEST(CompareWithin, AShareOfTheLargestMagnitude) {
   EXPECT_FALSE(compare_within("y", expected, floats({100, 2, -1}), 1e-2).passed);
   EXPECT_FALSE(compare_within("y", expected, floats({100, nan, -1}), 1e-2).passed);
   const Tensor integers = Tensor::from<int32_t>(DataType::int32, {2}, {1000, 0});
-  EXPECT_FALSE(compare_within("y", integers, Tensor::from<int32_t>(DataType::int32, {2}, {1001, 0}), 1e-2).passed);
+  EXPECT_FALSE(
+      compare_within("y", integers, Tensor::from<int32_t>(DataType::int32, {2}, {1001, 0}), 1e-2).passed);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ struct Options {
 struct Measurement {
   double first_run_ms = 0;
   std::vector<double> times_ms;
-  std::vector<double> step_ms;                       // mean per run, with --profile
+  std::vector<double> step_ms;  // mean per run, with --profile
 };
 
 double milliseconds_since(Clock::time_point start) {
@@ -50,7 +50,8 @@ Measurement measure(session::PreparedRun& run, size_t steps, const Options& opti
   const auto more = [&] {
     const auto done = static_cast<int64_t>(result.times_ms.size());
     // Times that are wanted in number are wanted exactly; otherwise at least one.
-    return options.iterations ? done < *options.iterations : done == 0 || milliseconds_since(start) < seconds_ms;
+    return options.iterations ? done < *options.iterations
+                              : done == 0 || milliseconds_since(start) < seconds_ms;
   };
   while (more()) {
     const auto begin = Clock::now();
@@ -87,7 +88,8 @@ double roofline_ms(const session::PreparedRun& run, const machine::Machine& mach
   const auto bytes = static_cast<double>(run.compulsory_bytes());
   const bool cached = bytes <= static_cast<double>(machine.l3_bytes);
   const double bytes_per_cycle = (cached ? machine.l3_bandwidth : machine.memory_bandwidth) * threads;
-  return std::max(static_cast<double>(run.flops()) / flops_per_cycle, bytes / bytes_per_cycle) / cycles_per_ms;
+  return std::max(static_cast<double>(run.flops()) / flops_per_cycle, bytes / bytes_per_cycle) /
+         cycles_per_ms;
 }
 
 std::vector<double> percents_of(const Options& options) {
@@ -110,17 +112,21 @@ struct ProfileRow {
 };
 std::vector<ProfileRow> profile_rows(const session::Session& session, const Measurement& measured) {
   std::vector<ProfileRow> rows;
-  for (size_t i = 0; i < measured.step_ms.size(); ++i) rows.push_back({&session.steps()[i], measured.step_ms[i]});
-  std::stable_sort(rows.begin(), rows.end(), [](const ProfileRow& a, const ProfileRow& b) { return a.ms > b.ms; });
+  for (size_t i = 0; i < measured.step_ms.size(); ++i)
+    rows.push_back({&session.steps()[i], measured.step_ms[i]});
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const ProfileRow& a, const ProfileRow& b) { return a.ms > b.ms; });
   return rows;
 }
 
 std::string profile_table(const std::vector<ProfileRow>& rows) {
   double total = 0;
   for (const ProfileRow& row : rows) total += row.ms;
-  TextTable table({{"us", Align::right}, {"share", Align::right}, {"predicted us", Align::right}, {"kernel"}, {"nodes"}});
+  TextTable table(
+      {{"us", Align::right}, {"share", Align::right}, {"predicted us", Align::right}, {"kernel"}, {"nodes"}});
   for (const ProfileRow& row : rows)
-    table.add_row({fmt::format("{:.1f}", row.ms * 1e3), fmt::format("{:.1f}%", total > 0 ? 100 * row.ms / total : 0),
+    table.add_row({fmt::format("{:.1f}", row.ms * 1e3),
+                   fmt::format("{:.1f}%", total > 0 ? 100 * row.ms / total : 0),
                    row.step->predicted_ms ? fmt::format("{:.1f}", *row.step->predicted_ms * 1e3) : "",
                    row.step->kernel.empty() ? "copy" : row.step->kernel, row.step->label});
   return table.to_string();
@@ -129,7 +135,9 @@ std::string profile_table(const std::vector<ProfileRow>& rows) {
 Json profile_json(const std::vector<ProfileRow>& rows) {
   Json list = Json::array();
   for (const ProfileRow& row : rows) {
-    Json json = {{"kernel", row.step->kernel}, {"nodes", row.step->label}, {"ms", row.ms},
+    Json json = {{"kernel", row.step->kernel},
+                 {"nodes", row.step->label},
+                 {"ms", row.ms},
                  {"phases", row.step->phases}};
     if (row.step->predicted_ms) json["predicted_ms"] = json_number(*row.step->predicted_ms);
     list.push_back(json);
@@ -188,16 +196,18 @@ Report report_of(const Prepared& prepared, const session::PreparedRun& run, cons
   for (const double percent : percents_of(options))
     latency += fmt::format(", {:.4g} p{:g}", percentile(sorted, percent), percent);
   row("latency", latency + fmt::format(", {:.4g} max  ({} runs)", sorted.back(), sorted.size()));
-  row("first run", fmt::format("{:.4g} ms; import {:.4g}, compile {:.4g}, load {:.4g}{}", measured.first_run_ms,
-                               info.import_ms, info.compile_ms, info.load_ms, info.cache_hit ? " (cached)" : ""));
+  row("first run",
+      fmt::format("{:.4g} ms; import {:.4g}, compile {:.4g}, load {:.4g}{}", measured.first_run_ms,
+                  info.import_ms, info.compile_ms, info.load_ms, info.cache_hit ? " (cached)" : ""));
   row("rate", fmt::format("{:.4g} GFLOP/s, {:.4g} GB/s, {:.0f}% of the roofline",
                           static_cast<double>(run.flops()) / median / 1e6,
                           static_cast<double>(run.bytes_moved()) / median / 1e6, 100 * best_ms / median));
-  row("kernels", fmt::format("{} with {} phases, {} copies, {} host steps", info.kernels, info.phases, info.copies,
-                             info.host_steps));
-  row("memory", fmt::format("{:.1f} MB arena, {:.1f} MB weights, {:.1f} MB peak of the process",
-                            static_cast<double>(run.arena_bytes()) / 1e6, static_cast<double>(info.weights_bytes) / 1e6,
-                            static_cast<double>(now.peak) / 1e6));
+  row("kernels", fmt::format("{} with {} phases, {} copies, {} host steps", info.kernels, info.phases,
+                             info.copies, info.host_steps));
+  row("memory",
+      fmt::format("{:.1f} MB arena, {:.1f} MB weights, {:.1f} MB peak of the process",
+                  static_cast<double>(run.arena_bytes()) / 1e6, static_cast<double>(info.weights_bytes) / 1e6,
+                  static_cast<double>(now.peak) / 1e6));
   row("run on", fmt::format("{}, {} thread{}", info.machine, info.threads, info.threads == 1 ? "" : "s"));
   return {json, table.to_string()};
 }
@@ -235,8 +245,8 @@ Action declare(Parser& parser) {
 }  // namespace
 
 Command bench_command() {
-  return {"bench", "measures how fast a model runs", "fusewise bench model.onnx --threads 8 --seconds 5 --profile",
-          declare};
+  return {"bench", "measures how fast a model runs",
+          "fusewise bench model.onnx --threads 8 --seconds 5 --profile", declare};
 }
 
 }  // namespace fusewise::cli

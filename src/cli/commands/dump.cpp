@@ -43,7 +43,8 @@ std::vector<Dump> collect(const Options& options, Console& console) {
       return;
     }
     const compiler::Compiled compiled = compiler::compile(graph, session::compile_options_for(session));
-    if (options.stage == "plan") dumps.push_back({graph.name, fusion::to_json_text(compiled.graph, compiled.plan)});
+    if (options.stage == "plan")
+      dumps.push_back({graph.name, fusion::to_json_text(compiled.graph, compiled.plan)});
   });
   return dumps;
 }
@@ -51,8 +52,9 @@ std::vector<Dump> collect(const Options& options, Console& console) {
 int dump(const Options& options, Console& console) {
   const std::vector<Dump> dumps = collect(options, console);
   if (dumps.empty() && !options.kernel.empty())
-    throw UserError(fmt::format("no kernel is called '{}'", options.kernel),
-                    {.hint = "fusewise bench --profile lists their names; patterns such as 'conv_*' do, too"});
+    throw UserError(
+        fmt::format("no kernel is called '{}'", options.kernel),
+        {.hint = "fusewise bench --profile lists their names; patterns such as 'conv_*' do, too"});
   Json list = Json::array();
   for (const Dump& one : dumps) {
     if (dumps.size() > 1) console.print("# {}\n", one.name);
@@ -66,7 +68,8 @@ int dump(const Options& options, Console& console) {
 Action declare(Parser& parser) {
   auto options = std::make_shared<Options>();
   options->compile.declare(parser);
-  parser.choice("--stage", options->stage, {"graph", "rewritten", "plan", "schedule", "kernel", "llvm", "assembly"},
+  parser.choice("--stage", options->stage,
+                {"graph", "rewritten", "plan", "schedule", "kernel", "llvm", "assembly"},
                 "what to print (graph)");
   parser.option("--kernel", options->kernel, "NAME", "of this kernel only; may be a pattern");
   return [options](Console& console) { return dump(*options, console); };

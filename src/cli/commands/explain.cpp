@@ -23,8 +23,8 @@ Action declare(Parser& parser) {
 }  // namespace
 
 Command explain_command() {
-  return {"explain", "says why operators are fused or not, with prices", "fusewise explain model.onnx conv1 relu1",
-          declare};
+  return {"explain", "says why operators are fused or not, with prices",
+          "fusewise explain model.onnx conv1 relu1", declare};
 }
 
 }  // namespace fusewise::cli

@@ -46,7 +46,8 @@ std::string tensors_table(const std::string& title, const std::vector<ModelSumma
 
 std::string operators_table(const ModelSummary& summary) {
   std::vector<std::pair<std::string, int64_t>> counts(summary.op_counts.begin(), summary.op_counts.end());
-  std::stable_sort(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(counts.begin(), counts.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   TextTable table({{"operator"}, {"count", Align::right}});
   for (const auto& [name, count] : counts) table.add_row({name, fmt::format("{}", count)});
   return table.to_string();
@@ -69,30 +70,35 @@ std::string grouped(int64_t number) {
 void print_words(const ModelSummary& summary, const Imported& imported, Console& console) {
   std::string opsets;
   for (const auto& [domain, version] : summary.opsets)
-    opsets += fmt::format("{}{} {}", opsets.empty() ? "" : ", ", domain.empty() ? "ai.onnx" : domain, version);
+    opsets +=
+        fmt::format("{}{} {}", opsets.empty() ? "" : ", ", domain.empty() ? "ai.onnx" : domain, version);
   TextTable facts({{""}, {""}});
   facts.add_row({"format", fmt::format("ONNX, IR version {}", summary.ir_version)});
   if (!summary.producer.empty()) facts.add_row({"producer", summary.producer});
   facts.add_row({"operator sets", opsets});
   facts.add_row({"nodes", grouped(summary.nodes)});
   if (summary.functions > 0) facts.add_row({"functions", grouped(summary.functions)});
-  facts.add_row({"parameters", fmt::format("{} ({:.1f} MB in {} tensors)", grouped(summary.parameters),
-                                           static_cast<double>(summary.parameter_bytes) / 1e6, summary.initializers)});
-  if (!summary.symbols.empty()) facts.add_row({"symbols", fmt::format("{}", fmt::join(summary.symbols, ", "))});
+  facts.add_row(
+      {"parameters", fmt::format("{} ({:.1f} MB in {} tensors)", grouped(summary.parameters),
+                                 static_cast<double>(summary.parameter_bytes) / 1e6, summary.initializers)});
+  if (!summary.symbols.empty())
+    facts.add_row({"symbols", fmt::format("{}", fmt::join(summary.symbols, ", "))});
   if (imported.graph) {
     facts.add_row({"primitives", grouped(static_cast<int64_t>(imported.graph->size()))});
     const Dim flops = graph::flops_of(*imported.graph);
     facts.add_row({"operations", flops.is_constant() ? grouped(flops.value()) : flops.to_string()});
   }
   console.print(facts.to_string());
-  console.print("\n" + tensors_table("input", summary.inputs) + "\n" + tensors_table("output", summary.outputs));
+  console.print("\n" + tensors_table("input", summary.inputs) + "\n" +
+                tensors_table("output", summary.outputs));
   console.print("\n" + operators_table(summary));
   console.print("\n" + (imported.graph ? "everything in it is supported\n" : unsupported_table(imported)));
 }
 
 Json tensors_json(const std::vector<ModelSummary::Tensor>& tensors) {
   Json list = Json::array();
-  for (const ModelSummary::Tensor& tensor : tensors) list.push_back({{"name", tensor.name}, {"type", tensor.type}});
+  for (const ModelSummary::Tensor& tensor : tensors)
+    list.push_back({{"name", tensor.name}, {"type", tensor.type}});
   return list;
 }
 
@@ -112,7 +118,8 @@ Json to_json(const std::string& model, const ModelSummary& summary, const Import
                  {"unsupported", Json::array()}};
   for (const auto& [domain, version] : summary.opsets) result["opsets"][domain] = version;
   for (const UnsupportedItem& item : imported.unsupported)
-    result["unsupported"].push_back({{"what", item.what}, {"count", item.count}, {"first_node", item.first_node}});
+    result["unsupported"].push_back(
+        {{"what", item.what}, {"count", item.count}, {"first_node", item.first_node}});
   if (!imported.graph) return result;
   result["primitives"] = graph::histogram(*imported.graph);
   const Dim flops = graph::flops_of(*imported.graph);

@@ -18,7 +18,8 @@ struct Options {
 
 Json to_json(const machine::Machine& machine) {
   Json tiles = Json::array();
-  for (const machine::RegisterTile& tile : machine.contraction_tiles) tiles.push_back({tile.rows, tile.vectors});
+  for (const machine::RegisterTile& tile : machine.contraction_tiles)
+    tiles.push_back({tile.rows, tile.vectors});
   return {{"name", machine.name},
           {"architecture", machine.architecture},
           {"cpu", machine.cpu},

@@ -70,7 +70,8 @@ int plan(const Options& options, Console& console) {
     compiled = compiler::compile(chosen.model.graph(), session::compile_options_for(session));
   });
   if (!options.output.empty())
-    write_file_atomically(options.output, std::string_view(fusion::to_json_text(compiled.graph, compiled.plan)));
+    write_file_atomically(options.output,
+                          std::string_view(fusion::to_json_text(compiled.graph, compiled.plan)));
   console.print(words_of(compiled));
   console.finish("plan", to_json(options, compiled));
   return exit_done;
@@ -79,15 +80,16 @@ int plan(const Options& options, Console& console) {
 Action declare(Parser& parser) {
   auto options = std::make_shared<Options>();
   options->compile.declare(parser);
-  parser.option("-o,--output", options->output, "FILE", "write the plan there; --plan FILE replays it in any command");
+  parser.option("-o,--output", options->output, "FILE",
+                "write the plan there; --plan FILE replays it in any command");
   return [options](Console& console) { return plan(*options, console); };
 }
 
 }  // namespace
 
 Command plan_command() {
-  return {"plan", "chooses which operators run together, and writes that plan", "fusewise plan model.onnx -o plan.json",
-          declare};
+  return {"plan", "chooses which operators run together, and writes that plan",
+          "fusewise plan model.onnx -o plan.json", declare};
 }
 
 }  // namespace fusewise::cli

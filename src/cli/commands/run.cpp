@@ -26,8 +26,10 @@ std::vector<NamedTensor> interpreted(const Options& options, Console& console) {
   with_model(options.compile, console, [&](const Chosen& chosen) {
     const graph::Graph& graph = chosen.model.graph();
     const std::vector<graph::Tensor> inputs =
-        chosen.inputs ? *chosen.inputs
-                      : session::prepare_inputs(session::inputs_of(graph), options.compile.inputs.request(), warn).tensors;
+        chosen.inputs
+            ? *chosen.inputs
+            : session::prepare_inputs(session::inputs_of(graph), options.compile.inputs.request(), warn)
+                  .tensors;
     graph::InterpretOptions interpret;
     interpret.threads = options.compile.threads.count();
     interpret.progress = [&](graph::NodeId node, size_t nodes) {
@@ -74,15 +76,16 @@ Action declare(Parser& parser) {
               "deliver this tensor of the file, too, after the model's outputs");
   parser.option("--output-dir", options->output_folder, "DIR", "write the outputs there, and outputs.json");
   parser.choice("--output-format", options->output_format, {"npy", "pb"}, "of the files in --output-dir");
-  parser.flag("--interpreter", options->interpreter, "run the reference interpreter instead of compiled code (slow)");
+  parser.flag("--interpreter", options->interpreter,
+              "run the reference interpreter instead of compiled code (slow)");
   return [options](Console& console) { return run(*options, console); };
 }
 
 }  // namespace
 
 Command run_command() {
-  return {"run", "compiles a model and runs it once", "fusewise run model.onnx --inputs folder --output-dir results",
-          declare};
+  return {"run", "compiles a model and runs it once",
+          "fusewise run model.onnx --inputs folder --output-dir results", declare};
 }
 
 }  // namespace fusewise::cli

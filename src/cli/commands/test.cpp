@@ -37,7 +37,8 @@ struct Result {
 
 // Folders with a model.onnx at or below `folder`, sorted.
 std::vector<fs::path> find_tests(const std::string& folder) {
-  if (!fs::is_directory(folder)) throw UserError(fmt::format("there is no folder {}", folder), {.file = folder});
+  if (!fs::is_directory(folder))
+    throw UserError(fmt::format("there is no folder {}", folder), {.file = folder});
   std::vector<fs::path> tests;
   if (fs::exists(fs::path(folder) / "model.onnx")) tests.emplace_back(folder);
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
@@ -76,18 +77,19 @@ std::string compare(const Options& options, const std::vector<session::OutputInf
   const auto expected = session::read_expected_outputs(infos, set.string());
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!expected[i]) return fmt::format("no values for output '{}'", infos[i].name);
-    const session::OutputVerdict verdict =
-        session::compare_within(infos[i].name, *expected[i], outputs[i], tolerance_for(options, outputs[i].element));
+    const session::OutputVerdict verdict = session::compare_within(
+        infos[i].name, *expected[i], outputs[i], tolerance_for(options, outputs[i].element));
     if (verdict.passed) continue;
     if (!verdict.note.empty()) return fmt::format("output '{}': {}", verdict.name, verdict.note);
-    return fmt::format("output '{}': {} of {} elements differ; element {} is {:.9g} and should be {:.9g}", verdict.name,
-                       verdict.differing, verdict.elements, verdict.worst_index, verdict.actual, verdict.expected);
+    return fmt::format("output '{}': {} of {} elements differ; element {} is {:.9g} and should be {:.9g}",
+                       verdict.name, verdict.differing, verdict.elements, verdict.worst_index, verdict.actual,
+                       verdict.expected);
   }
   return {};
 }
 
-std::string run_compiled(const Options& options, const session::Model& model, const std::vector<fs::path>& sets,
-                         Console& console) {
+std::string run_compiled(const Options& options, const session::Model& model,
+                         const std::vector<fs::path>& sets, Console& console) {
   const session::Session session(model, options.compile.options(console));
   for (const fs::path& set : sets) {
     const auto outputs = session.run(inputs_from(session.info().inputs, set));
@@ -97,14 +99,16 @@ std::string run_compiled(const Options& options, const session::Model& model, co
   return {};
 }
 
-std::string run_interpreter(const Options& options, const session::Model& model, const std::vector<fs::path>& sets) {
+std::string run_interpreter(const Options& options, const session::Model& model,
+                            const std::vector<fs::path>& sets) {
   const graph::Graph& graph = model.graph();
   std::vector<session::OutputInfo> infos;
   for (const graph::GraphOutput& output : graph.outputs)
     infos.push_back({output.name, graph.type(output.value).element, graph.type(output.value).shape});
   for (const fs::path& set : sets) {
-    const auto outputs = graph::interpret(graph, inputs_from(session::inputs_of(graph), set),
-                                          {.threads = options.compile.threads.count(), .also = {}, .progress = {}});
+    const auto outputs =
+        graph::interpret(graph, inputs_from(session::inputs_of(graph), set),
+                         {.threads = options.compile.threads.count(), .also = {}, .progress = {}});
     if (std::string why = compare(options, infos, outputs, set); !why.empty())
       return fmt::format("{}: {}", set.filename().string(), why);
   }
@@ -116,7 +120,8 @@ Result run_test(const Options& options, const fs::path& test, Console& console) 
   try {
     const session::Model model = session::Model::load((test / "model.onnx").string());
     const std::vector<fs::path> sets = data_sets(test);
-    result.why = options.interpreter ? run_interpreter(options, model, sets) : run_compiled(options, model, sets, console);
+    result.why = options.interpreter ? run_interpreter(options, model, sets)
+                                     : run_compiled(options, model, sets, console);
     if (sets.empty()) result.why = "it has no test_data_set_N";
     if (!result.why.empty()) result.outcome = Outcome::failed;
   } catch (const UnsupportedError& error) {
@@ -134,7 +139,8 @@ int test(const Options& options, Console& console) {
   for (const std::string& folder : options.folders)
     for (const fs::path& found : find_tests(folder)) tests.push_back(found);
   if (tests.empty())
-    throw UserError("there is no model.onnx in these folders", {.hint = "name a folder of an ONNX test, or one above"});
+    throw UserError("there is no model.onnx in these folders",
+                    {.hint = "name a folder of an ONNX test, or one above"});
   int64_t counts[3] = {};
   Json list = Json::array();
   for (const fs::path& folder : tests) {
@@ -146,15 +152,19 @@ int test(const Options& options, Console& console) {
     list.push_back({{"test", result.test}, {"outcome", words[outcome]}, {"why", result.why}});
   }
   console.print("{} passed, {} failed, {} unsupported\n", counts[0], counts[1], counts[2]);
-  console.finish("test", {{"passed", counts[0]}, {"failed", counts[1]}, {"unsupported", counts[2]}, {"tests", list}});
+  console.finish("test",
+                 {{"passed", counts[0]}, {"failed", counts[1]}, {"unsupported", counts[2]}, {"tests", list}});
   return counts[1] == 0 ? exit_done : exit_negative;
 }
 
 Action declare(Parser& parser) {
   auto options = std::make_shared<Options>();
-  parser.positionals("DIR", options->folders, "folders of ONNX tests: model.onnx and test_data_set_N, or folders above");
-  parser.option("--tolerance", options->tolerance, "T", "largest error, as a share of the output's largest magnitude");
-  parser.flag("--interpreter", options->interpreter, "run the reference interpreter instead of compiled code");
+  parser.positionals("DIR", options->folders,
+                     "folders of ONNX tests: model.onnx and test_data_set_N, or folders above");
+  parser.option("--tolerance", options->tolerance, "T",
+                "largest error, as a share of the output's largest magnitude");
+  parser.flag("--interpreter", options->interpreter,
+              "run the reference interpreter instead of compiled code");
   options->compile.declare_compilation(parser);
   return [options](Console& console) { return test(*options, console); };
 }

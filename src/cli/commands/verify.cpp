@@ -45,7 +45,8 @@ std::vector<OutputVerdict> against_files(const Options& options, const Prepared&
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = prepared.session.info().outputs[i].name;
     if (expected[i])
-      verdicts.push_back(session::compare_within(name, *expected[i], outputs[i], options.tolerance.value_or(1e-4)));
+      verdicts.push_back(
+          session::compare_within(name, *expected[i], outputs[i], options.tolerance.value_or(1e-4)));
     else
       console.warn(fmt::format("{} has no values for output '{}'", options.against, name));
   }
@@ -73,7 +74,8 @@ std::vector<OutputVerdict> against_interpreter(const Options& options, const Pre
     if (bounded)
       verdicts.push_back(session::compare_bounded(name, bounds[i], reference[i], outputs[i]));
     else if (options.tolerance || options.compile.numerics == "fast")
-      verdicts.push_back(session::compare_within(name, reference[i], outputs[i], options.tolerance.value_or(1e-3)));
+      verdicts.push_back(
+          session::compare_within(name, reference[i], outputs[i], options.tolerance.value_or(1e-3)));
     else
       verdicts.push_back(session::compare_exactly(name, reference[i], outputs[i]));
   }
@@ -92,9 +94,16 @@ std::string place_of(const OutputVerdict& verdict) {
 }
 
 std::string words_of(const std::vector<OutputVerdict>& verdicts) {
-  TextTable table({{"output"}, {"verdict"}, {"max abs", Align::right}, {"max rel", Align::right},
-                   {"tolerance", Align::right}, {"worst at"}, {"value", Align::right}, {"expected", Align::right},
-                   {"median share", Align::right}, {"max share", Align::right}});
+  TextTable table({{"output"},
+                   {"verdict"},
+                   {"max abs", Align::right},
+                   {"max rel", Align::right},
+                   {"tolerance", Align::right},
+                   {"worst at"},
+                   {"value", Align::right},
+                   {"expected", Align::right},
+                   {"median share", Align::right},
+                   {"max share", Align::right}});
   std::string notes;
   for (const OutputVerdict& v : verdicts) {
     table.add_row({v.name, v.passed ? "agrees" : "DIFFERS", fmt::format("{:.3g}", v.max_absolute),
@@ -103,12 +112,13 @@ std::string words_of(const std::vector<OutputVerdict>& verdicts) {
                    fmt::format("{:.3g}", v.median_share), fmt::format("{:.3g}", v.max_share)});
     if (!v.note.empty()) notes += fmt::format("output '{}': {}\n", v.name, v.note);
     if (v.differing > 0)
-      notes += fmt::format("output '{}': {} of {} elements are outside of their tolerance\n", v.name, v.differing,
-                           v.elements);
+      notes += fmt::format("output '{}': {} of {} elements are outside of their tolerance\n", v.name,
+                           v.differing, v.elements);
     if (v.unbounded > 0)
-      notes += fmt::format("output '{}': no bound is known for {} of {} elements; they are held to the interpreter's "
-                           "values instead\n",
-                           v.name, v.unbounded, v.elements);
+      notes += fmt::format(
+          "output '{}': no bound is known for {} of {} elements; they are held to the interpreter's "
+          "values instead\n",
+          v.name, v.unbounded, v.elements);
   }
   return table.to_string() + notes;
 }
@@ -156,13 +166,15 @@ int verify(const Options& options, Console& console) {
 Action declare(Parser& parser) {
   auto options = std::make_shared<Options>();
   options->compile.declare(parser);
-  parser.option("--against", options->against, "DIR|FILE",
-                "compare with these outputs instead of the interpreter's: a folder that run --output-dir wrote or an "
-                "ONNX test's, or a .npz file");
+  parser.option(
+      "--against", options->against, "DIR|FILE",
+      "compare with these outputs instead of the interpreter's: a folder that run --output-dir wrote or an "
+      "ONNX test's, or a .npz file");
   parser.choice("--bound", options->bound, {"probable", "worst"},
                 "how roundings add up in the propagated bound: as independent errors do, or at their worst");
-  parser.option("--tolerance", options->tolerance, "T",
-                "largest error, as a share of the output's largest magnitude, instead of the propagated bound");
+  parser.option(
+      "--tolerance", options->tolerance, "T",
+      "largest error, as a share of the output's largest magnitude, instead of the propagated bound");
   return [options](Console& console) { return verify(*options, console); };
 }
 

@@ -52,7 +52,8 @@ Action declare(Parser& parser) {
 }  // namespace
 
 Command zoo_command() {
-  return {"zoo", "lists the embedded models, or writes one", "fusewise zoo resnet50 -o resnet50.onnx", declare};
+  return {"zoo", "lists the embedded models, or writes one", "fusewise zoo resnet50 -o resnet50.onnx",
+          declare};
 }
 
 }  // namespace fusewise::cli

@@ -7,9 +7,7 @@
 namespace {
 
 // Files are written under temporary names and renamed, so ending at once leaves no half-written result.
-void end_interrupted(int) {
-  ::_exit(fusewise::cli::exit_interrupted);
-}
+void end_interrupted(int) { ::_exit(fusewise::cli::exit_interrupted); }
 
 }  // namespace
 

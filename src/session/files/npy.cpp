@@ -25,11 +25,13 @@ std::pair<std::string_view, size_t> split(std::span<const std::byte> bytes) {
   if (!text.starts_with(magic)) throw UserError("it is no .npy file");
   if (text.size() < 10) throw UserError("it is cut short within its header");
   const int version = static_cast<unsigned char>(text[6]);
-  if (version < 1 || version > 3) throw UnsupportedError(fmt::format("its format version {} is not known", version));
+  if (version < 1 || version > 3)
+    throw UnsupportedError(fmt::format("its format version {} is not known", version));
   const size_t length_bytes = version == 1 ? 2 : 4;
   if (text.size() < 8 + length_bytes) throw UserError("it is cut short within its header");
   size_t length = 0;
-  for (size_t i = 0; i < length_bytes; ++i) length |= size_t{static_cast<unsigned char>(text[8 + i])} << (8 * i);
+  for (size_t i = 0; i < length_bytes; ++i)
+    length |= size_t{static_cast<unsigned char>(text[8 + i])} << (8 * i);
   const size_t begin = 8 + length_bytes;
   if (length > text.size() - begin) throw UserError("it is cut short within its header");
   return {text.substr(begin, length), begin + length};
@@ -58,17 +60,20 @@ Tensor parse(std::span<const std::byte> bytes, std::shared_ptr<const void> owner
   const std::span<const std::byte> data = bytes.subspan(begin);
   const auto size = static_cast<uint64_t>(bytes_of(header.type));
   if (static_cast<uint64_t>(count) > data.size() / size)
-    throw UserError(fmt::format("it is cut short: {} elements of {} bytes are announced and {} bytes are there", count,
-                                size, data.size()));
+    throw UserError(
+        fmt::format("it is cut short: {} elements of {} bytes are announced and {} bytes are there", count,
+                    size, data.size()));
   const size_t used = static_cast<size_t>(count) * size;
-  if (used != data.size()) throw UserError(fmt::format("{} bytes follow its last element", data.size() - used));
+  if (used != data.size())
+    throw UserError(fmt::format("{} bytes follow its last element", data.size() - used));
   std::vector<int64_t> shape = header.shape;
   if (header.fortran_order) std::reverse(shape.begin(), shape.end());
   Tensor tensor = Tensor::borrow(header.type, shape, data, std::move(owner));
   if (header.big_endian && size > 1) swap_bytes(tensor.mutable_bytes(), swap_unit(header.type));
   if (header.type == DataType::boolean) {
     // Any other byte than 0 counts as true for NumPy.
-    for (std::byte& value : tensor.mutable_bytes()) value = value == std::byte{0} ? std::byte{0} : std::byte{1};
+    for (std::byte& value : tensor.mutable_bytes())
+      value = value == std::byte{0} ? std::byte{0} : std::byte{1};
   }
   return header.fortran_order ? in_row_major_order(tensor.aligned()) : tensor.aligned();
 }
@@ -90,7 +95,8 @@ std::string header_of(DataType type, const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-Tensor parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& what) {
+Tensor parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                 const std::string& what) {
   try {
     return parse(bytes, std::move(owner));
   } catch (const UserError& error) {
@@ -107,13 +113,16 @@ Tensor read_npy(const std::filesystem::path& path) {
 
 DataType npy_type(DataType type) {
   switch (type) {
-    case DataType::bfloat16: return DataType::uint16;
+    case DataType::bfloat16:
+      return DataType::uint16;
     case DataType::float8e4m3fn:
     case DataType::float8e4m3fnuz:
     case DataType::float8e5m2:
     case DataType::float8e5m2fnuz:
-    case DataType::float8e8m0: return DataType::uint8;
-    default: break;
+    case DataType::float8e8m0:
+      return DataType::uint8;
+    default:
+      break;
   }
   npy_descriptor(type);
   return type;

@@ -12,7 +12,8 @@
 namespace fusewise::session {
 
 // `what` names the file (and the array in it) in messages. Shares the bytes where they can be used as they are.
-graph::Tensor parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& what);
+graph::Tensor parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                        const std::string& what);
 graph::Tensor read_npy(const std::filesystem::path& path);
 
 // The element type under which NumPy can hold the elements: the type itself, or the unsigned integer of the same

@@ -11,10 +11,11 @@ namespace fusewise::session {
 namespace {
 
 constexpr std::pair<std::string_view, DataType> descriptors[] = {
-    {"b1", DataType::boolean},  {"c16", DataType::complex128}, {"c8", DataType::complex64}, {"f2", DataType::float16},
-    {"f4", DataType::float32},  {"f8", DataType::float64},     {"i1", DataType::int8},      {"i2", DataType::int16},
-    {"i4", DataType::int32},    {"i8", DataType::int64},       {"u1", DataType::uint8},     {"u2", DataType::uint16},
-    {"u4", DataType::uint32},   {"u8", DataType::uint64},
+    {"b1", DataType::boolean}, {"c16", DataType::complex128}, {"c8", DataType::complex64},
+    {"f2", DataType::float16}, {"f4", DataType::float32},     {"f8", DataType::float64},
+    {"i1", DataType::int8},    {"i2", DataType::int16},       {"i4", DataType::int32},
+    {"i8", DataType::int64},   {"u1", DataType::uint8},       {"u2", DataType::uint16},
+    {"u4", DataType::uint32},  {"u8", DataType::uint64},
 };
 
 // Reads the few forms of Python literals that the header is made of.
@@ -92,7 +93,8 @@ void set_type(NpyHeader& header, std::string_view descriptor) {
     header.big_endian = order == '>';
     return;
   }
-  throw UnsupportedError(fmt::format("its elements have type '{}', which no tensor of a model has", descriptor));
+  throw UnsupportedError(
+      fmt::format("its elements have type '{}', which no tensor of a model has", descriptor));
 }
 
 }  // namespace

@@ -58,7 +58,8 @@ Directory find_directory(Bytes file) {
   const uint64_t end = find_end(file);
   Directory directory{number<uint16_t>(file, end + 10), number<uint32_t>(file, end + 12),
                       number<uint32_t>(file, end + 16)};
-  const bool large = directory.entries == 0xFFFF || directory.size == 0xFFFFFFFF || directory.offset == 0xFFFFFFFF;
+  const bool large =
+      directory.entries == 0xFFFF || directory.size == 0xFFFFFFFF || directory.offset == 0xFFFFFFFF;
   if (!large || end < 20 || number<uint32_t>(file, end - 20) != end64_locator_mark) return directory;
   const auto at = number<uint64_t>(file, end - 12);
   if (number<uint32_t>(file, at) != end64_mark) throw UserError("it is damaged");
@@ -136,7 +137,8 @@ uint32_t checksum(Bytes bytes) {
       crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-graph::Tensor read_entry(const std::shared_ptr<const MappedFile>& file, const Entry& entry, const std::string& what) {
+graph::Tensor read_entry(const std::shared_ptr<const MappedFile>& file, const Entry& entry,
+                         const std::string& what) {
   const Bytes bytes = file->bytes();
   if (entry.flags & 1) throw UserError("it is encrypted");
   if (number<uint32_t>(bytes, entry.offset) != local_mark) throw UserError("its directory is damaged");

@@ -25,7 +25,8 @@ void append_key(std::string& out, uint64_t field, uint64_t wire_type) {
 
 }  // namespace
 
-void write_tensor_proto(const std::filesystem::path& path, const std::string& name, const graph::Tensor& tensor) {
+void write_tensor_proto(const std::filesystem::path& path, const std::string& name,
+                        const graph::Tensor& tensor) {
   std::string front;
   for (const int64_t extent : tensor.shape) {
     append_key(front, dims_field, varint);

@@ -8,6 +8,7 @@
 
 namespace fusewise::session {
 
-void write_tensor_proto(const std::filesystem::path& path, const std::string& name, const graph::Tensor& tensor);
+void write_tensor_proto(const std::filesystem::path& path, const std::string& name,
+                        const graph::Tensor& tensor);
 
 }  // namespace fusewise::session
