@@ -203,13 +203,14 @@ Dim pick(Kind kind, const Dim& a, const Dim& b) {
   Dim difference = a - b;
   if (at_least(difference, 0)) return smaller ? b : a;
   if (at_most(difference, 0)) return smaller ? a : b;
-  // min(a, min(a, c)) = min(a, c).
-  auto absorbs = [kind](const Dim& outer, const Dim& inner) {
+  // min(a, min(a, c)) = min(a, c) and max(a, min(a, c)) = a.
+  auto contains = [](const Dim& outer, Kind outer_kind, const Dim& inner) {
     const Dim::Atom* atom = outer.constant_part() == 0 ? single_atom(outer) : nullptr;
-    return atom && atom->kind == kind && (atom->a == inner || atom->b == inner);
+    return atom && atom->kind == outer_kind && (atom->a == inner || atom->b == inner);
   };
-  if (absorbs(a, b)) return a;
-  if (absorbs(b, a)) return b;
+  const Kind other = smaller ? Kind::max : Kind::min;
+  if (contains(a, kind, b) || contains(b, other, a)) return a;
+  if (contains(b, kind, a) || contains(a, other, b)) return b;
   return a < b ? make_atom(kind, a, b) : make_atom(kind, b, a);
 }
 

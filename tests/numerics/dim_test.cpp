@@ -97,6 +97,9 @@ TEST(Dim, minimum_and_maximum_fold_by_bounds) {
   EXPECT_EQ(min(n, Dim(0)), Dim(0));
   EXPECT_EQ(max(n + 1, n), n + 1);
   EXPECT_EQ(min(n + m, n), n);
+  EXPECT_EQ(max(n, min(n, m)), n);
+  EXPECT_EQ(min(max(m, n), n), n);
+  EXPECT_EQ(min(m, min(n, m)), min(n, m));
   EXPECT_EQ(min(min(n, m), m), min(n, m));
   EXPECT_FALSE(max(n, Dim(1)).as_symbol().has_value());
 }
