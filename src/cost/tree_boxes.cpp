@@ -123,13 +123,16 @@ Extents TreeBoxes::image(NodeId node, const Read& read, const Extents& box) cons
       n += std::abs(schedule::usual_value(t.coefficient, usual)) * (axis_extent(t.axis) - 1);
     return n;
   };
-  // A gathered dimension is touched once per element of the box that it does not share with other dimensions.
+  // A gathered dimension is touched at most once per index read.
   Extents result;
   for (size_t d = 0; d < read.index.size(); ++d) {
     const int64_t whole = std::max<int64_t>(schedule::usual_value(shape[d], usual), 1);
     const IndexExpr& e = read.index[d];
     int64_t n = span(e.linear);
-    if (e.gathered) n = static_cast<int64_t>(std::min(volume(box), static_cast<double>(whole)));
+    if (e.gathered) {
+      const Extents indices = image(node, form.reads[static_cast<size_t>(*e.gathered)], box);
+      n = static_cast<int64_t>(std::min(volume(indices), static_cast<double>(whole)));
+    }
     for (const graph::QuasiTerm& q : e.quasi) {
       const int64_t inner = span(q.inner), divisor = std::max<int64_t>(schedule::usual_value(q.divisor, usual), 1);
       int64_t part = (inner - 1) / divisor + 1;

@@ -4,6 +4,7 @@
 
 #include "cost/signature.h"
 #include "cost/tree_price.h"
+#include "fusion/plain_schedule.h"
 #include "fusion/tiles/choose_schedule.h"
 #include "schedule/region_forms.h"
 #include "schedule/tree.h"
@@ -111,6 +112,11 @@ const Evaluated& Evaluator::evaluate(const Region& region, int64_t grid_tile) {
   tiles.grid_tile = grid_tile;
   it->second = price(context_, region, forms,
                      choose_schedule(forms, context_.options->layouts, context_.options->machine, tiles));
+  if (!it->second.verdict)
+    if (const auto plain = plain_schedule(forms, context_.options->machine, tiles.order, tiles.usual)) {
+      Evaluated simple = price(context_, region, forms, *plain);
+      if (simple.verdict) it->second = std::move(simple);
+    }
   return it->second;
 }
 

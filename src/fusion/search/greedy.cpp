@@ -13,14 +13,18 @@ namespace {
 
 // Gains below this are within what the model cannot tell apart (microseconds).
 constexpr double least_gain = 0.02;
+// The same as a share of the time at stake, where the exact price decides: kernels are timed no better than this.
+constexpr double least_share = 0.005;
 
 struct Entry {
   double gain = 0;
   uint64_t tie = 0;                     // by structure, so that the order of independent nodes does not matter
   NodeId first = 0, second = 0;         // by place, where even that is equal
   int a = -1, b = -1;
+  bool plain = false;                   // elementwise chains and epilogues first: they leave less to decide for others
   bool exact = false;
   bool operator<(const Entry& other) const {
+    if (plain != other.plain) return !plain;
     if (gain != other.gain) return gain < other.gain;
     if (tie != other.tie) return tie > other.tie;
     if (first != other.first) return first > other.first;
@@ -66,7 +70,8 @@ class Greedy {
       Candidate candidate = merged_nodes(p.a, p.b);
       const double gain = prices_.at(p.a) + prices_.at(p.b) - price_.closed_form(candidate.nodes);
       if (gain < least_gain) continue;
-      queue_.push({gain, tie_of(candidate.nodes), candidate.nodes.front(), candidate.nodes.back(), p.a, p.b, false});
+      queue_.push({gain, tie_of(candidate.nodes), candidate.nodes.front(), candidate.nodes.back(), p.a, p.b,
+                   p.kind == CandidateKind::vertical && price_.plain_merge(partition_.nodes(p.a), partition_.nodes(p.b)), false});
     }
   }
 
@@ -88,8 +93,7 @@ class Greedy {
     ++result_.candidates;
     Candidate candidate = make_candidate(context_.plan, partition_, entry.a, entry.b);
     if (!is_legal(candidate, context_, false)) return;
-    const bool plain = price_.plain_merge(partition_.nodes(entry.a), partition_.nodes(entry.b));
-    if (!plain && !entry.exact) {
+    if (!entry.plain && !entry.exact) {
       if (context_.evaluator.evaluations() >= context_.plan.options->budget && !context_.evaluator.known(candidate.region)) {
         result_.complete = false;
         return;
@@ -99,9 +103,9 @@ class Greedy {
       const double apart = tree_price(entry.a) + tree_price(entry.b);
       entry.exact = true;
       const double gain = apart - together;
-      if (gain < least_gain) return;
+      if (gain < least_gain + least_share * apart) return;
       // Others may gain more than this one does by the exact price.
-      if (!queue_.empty() && gain < entry.gain && gain < queue_.top().gain) {
+      if (!queue_.empty() && gain < entry.gain && (queue_.top().plain || gain < queue_.top().gain)) {
         entry.gain = gain;
         queue_.push(entry);
         return;

@@ -46,38 +46,86 @@ int64_t weight_of(ScalarOp op) {
 
 }  // namespace
 
-int contiguous_axis(const RegionForms& forms, const schedule::Layouts& layouts, NodeId node, const Read& read) {
-  const Value operand = forms.operand(node, read);
+namespace {
+
+// The axis along which a read of a border value is contiguous.
+int border_axis(const RegionForms& forms, const schedule::Layouts& layouts, Value operand, const Read& read) {
   const Shape& shape = forms.graph->type(operand).shape;
-  if (shape.empty() || product(shape).is(1)) return -1;
-  if (forms.is_member(operand.node)) {
-    const int axis = contiguous_axis(forms, layouts, operand.node);
-    const bool parallel = axis >= 0 && axis < forms.form(operand.node).parallel_axes();
-    return parallel ? axis_along(read, static_cast<size_t>(axis)) : -1;
-  }
   schedule::Layout layout = schedule::row_major(static_cast<int>(shape.size()));
   if (const auto it = layouts.find(operand); it != layouts.end()) layout = it->second;
-  for (size_t i = layout.blocks.size(); i-- > 0;) return axis_along(read, static_cast<size_t>(layout.blocks[i].dim));
+  if (!layout.blocks.empty()) return axis_along(read, static_cast<size_t>(layout.blocks.back().dim));
   for (size_t i = layout.order.size(); i-- > 0;)
     if (const auto d = static_cast<size_t>(layout.order[i]); !shape[d].is(1)) return axis_along(read, d);
   return -1;
 }
 
-int contiguous_axis(const RegionForms& forms, const schedule::Layouts& layouts, NodeId node) {
-  const Form& form = forms.form(node);
-  // Contractions deliver along the axis of their vector operand, the last read that has one.
-  int best = -1, best_rank = -1;
-  for (const Read& read : form.reads) {
-    const int axis = contiguous_axis(forms, layouts, node, read);
-    const int rank = static_cast<int>(read.index.size());
-    if (axis < 0 || (form.accumulation && axis >= form.parallel_axes())) continue;
-    if (rank > best_rank || (form.accumulation && rank == best_rank)) {
-      best = axis;
-      best_rank = rank;
-    }
+// The contiguous axes of members, each found once: a chain of diamonds has more paths than there is time.
+class ContiguousAxes {
+ public:
+  ContiguousAxes(const RegionForms& forms, const schedule::Layouts& layouts) : forms_(forms), layouts_(layouts) {}
+
+  int of(NodeId node) {
+    find_upstream(node);
+    return known_.at(node);
   }
-  if (best < 0 && form.accumulation) return form.parallel_axes() - 1;
-  return best;
+  int of(NodeId node, const Read& read) {
+    if (const NodeId producer = forms_.operand(node, read).node; forms_.is_member(producer)) find_upstream(producer);
+    return known_read(node, read);
+  }
+
+ private:
+  const RegionForms& forms_;
+  const schedule::Layouts& layouts_;
+  std::map<NodeId, int> known_;
+
+  void find_upstream(NodeId last) {
+    std::set<NodeId> upstream = {last};
+    std::vector<NodeId> work = {last};
+    while (!work.empty()) {
+      const NodeId node = work.back();
+      work.pop_back();
+      for (const Read& read : forms_.form(node).reads)
+        if (const NodeId producer = forms_.operand(node, read).node; forms_.is_member(producer) && upstream.insert(producer).second)
+          work.push_back(producer);
+    }
+    for (NodeId node : upstream) known_[node] = find(node);   // producers have smaller ids
+  }
+
+  int known_read(NodeId node, const Read& read) const {
+    const Value operand = forms_.operand(node, read);
+    const Shape& shape = forms_.graph->type(operand).shape;
+    if (shape.empty() || product(shape).is(1)) return -1;
+    if (!forms_.is_member(operand.node)) return border_axis(forms_, layouts_, operand, read);
+    const int axis = known_.at(operand.node);
+    const bool parallel = axis >= 0 && axis < forms_.form(operand.node).parallel_axes();
+    return parallel ? axis_along(read, static_cast<size_t>(axis)) : -1;
+  }
+
+  // Contractions deliver along the axis of their vector operand, the last read that has one.
+  int find(NodeId node) const {
+    const Form& form = forms_.form(node);
+    int best = -1, best_rank = -1;
+    for (const Read& read : form.reads) {
+      const int axis = known_read(node, read);
+      const int rank = static_cast<int>(read.index.size());
+      if (axis < 0 || (form.accumulation && axis >= form.parallel_axes())) continue;
+      if (rank > best_rank || (form.accumulation && rank == best_rank)) {
+        best = axis;
+        best_rank = rank;
+      }
+    }
+    return best < 0 && form.accumulation ? form.parallel_axes() - 1 : best;
+  }
+};
+
+}  // namespace
+
+int contiguous_axis(const RegionForms& forms, const schedule::Layouts& layouts, NodeId node, const Read& read) {
+  return ContiguousAxes(forms, layouts).of(node, read);
+}
+
+int contiguous_axis(const RegionForms& forms, const schedule::Layouts& layouts, NodeId node) {
+  return ContiguousAxes(forms, layouts).of(node);
 }
 
 RowColumn row_and_column(const RegionForms& forms, const schedule::Layouts& layouts, NodeId node,

@@ -1,0 +1,93 @@
+#include "fusion/explain_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/text_table.h"
+#include "fusion/model_nodes.h"
+
+namespace fusewise::fusion {
+
+namespace {
+
+struct Need {
+  std::string_view reason, needs;
+};
+
+constexpr Need needs[] = {
+    {"mode", "--fusion on"},
+    {"pinned", "a plan file that does not pin one of the two groups"},
+    {"budget", "a larger search budget"},
+    {"forbidden", "the edge to be allowed again"},
+    {"barrier", "the tensor not to be asked for as stored"},
+    {"once", "nothing: the constant part runs when the model is loaded, not in every run"},
+    {"cycle", "the kernel in between to be part of the group as well"},
+    {"region-size", "a smaller group around them"},
+    {"arguments", "fewer tensors at the group's border"},
+    {"gathered-operand", "the gathered tensor to be cheap to compute for a single element"},
+    {"scratch", "smaller tiles, or a machine with a larger private cache"},
+    {"phases", "a kernel with a barrier inside, which costs what a second kernel costs"},
+    {"not-visible", "a common tile: the value is computed in another part of the loops than it is read in"},
+    {"not-owned", "tiles of the stored tensor that do not overlap"},
+    {"registers", "an elementwise reader of the register tile"},
+    {"missing-stage", "a schedule that stores every reduction"},
+    {"code-size", "less unrolling: the kernel would be too long"},
+};
+
+}  // namespace
+
+std::string needs_of(const ExplainRow& row) {
+  if (row.fused) return {};
+  if (row.reason == "cost" && row.ms_if_fused)
+    return fmt::format("one kernel to take {:.4g} ms less than it would ({:.4g} ms)", std::max(0.0, *row.ms_if_fused - row.ms_now),
+                       *row.ms_if_fused);
+  const auto it = std::find_if(std::begin(needs), std::end(needs), [&](const Need& n) { return n.reason == row.reason; });
+  return it == std::end(needs) ? std::string() : std::string(it->needs);
+}
+
+std::string kernel_title(const graph::Graph& graph, const graph::Region& region, int number) {
+  std::string text = fmt::format("kernel {}:", number);
+  std::set<uint32_t> seen;
+  for (graph::NodeId node : region.nodes) {
+    const auto& sources = graph.node(node).sources;
+    if (sources.empty() || !seen.insert(sources[0]).second) continue;
+    text += fmt::format("{} {} '{}'", seen.size() > 1 ? "," : "", graph.model_nodes[sources[0]].op_type, model_node_name(graph, sources[0]));
+  }
+  return text + "\n";
+}
+
+std::string explain_to_json_text(const graph::Graph& graph, const std::vector<ExplainRow>& rows) {
+  nlohmann::ordered_json json;
+  json["schema"] = "fusewise.explain/1";
+  json["rows"] = nlohmann::ordered_json::array();
+  const auto number = [](const std::optional<double>& value) { return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr); };
+  for (const ExplainRow& row : rows) {
+    nlohmann::ordered_json one = {{"from", model_node_name(graph, row.from)},
+                                  {"to", model_node_name(graph, row.to)},
+                                  {"fused", row.fused},
+                                  {"reason", row.reason},
+                                  {"ms_now", row.ms_now},
+                                  {"ms_if_fused", number(row.ms_if_fused)},
+                                  {"needs", row.needs},
+                                  {"detail", row.detail},
+                                  {"from_node", row.from},
+                                  {"to_node", row.to}};
+    if (row.ms_if_apart) one["ms_if_apart"] = *row.ms_if_apart;
+    json["rows"].push_back(std::move(one));
+  }
+  return json.dump();
+}
+
+std::string explain_to_text(const graph::Graph& graph, const std::vector<ExplainRow>& rows) {
+  using Align = TextTable::Align;
+  TextTable table({{"from"}, {"to"}, {"fused"}, {"reason"}, {"ms now", Align::right}, {"ms if fused", Align::right}, {"needs"}});
+  for (const ExplainRow& row : rows)
+    table.add_row({model_node_name(graph, row.from), model_node_name(graph, row.to), row.fused ? "yes" : "no", row.reason,
+                   fmt::format("{:.4f}", row.ms_now), row.ms_if_fused ? fmt::format("{:.4f}", *row.ms_if_fused) : "-", row.needs});
+  return table.to_string();
+}
+
+}  // namespace fusewise::fusion

@@ -1,0 +1,14 @@
+// The words of explanations.
+#pragma once
+
+#include "fusion/explain.h"
+
+namespace fusewise::fusion {
+
+// What would have to change for the pair to become one kernel.
+std::string needs_of(const ExplainRow& row);
+
+// "kernel 3: Conv 'conv1', Relu 'relu1'\n"
+std::string kernel_title(const graph::Graph& graph, const graph::Region& region, int number);
+
+}  // namespace fusewise::fusion
