@@ -190,10 +190,10 @@ void measure(Problem p, const Tile& tile, const codegen::CpuTarget& target, int 
   double best = 0, best_share = 0, peak = 0;
   for (int round = 0; round < 15; ++round) {
     const double now_peak = bench::fma_peak(target.vector_bits);
-    const double begin = seconds();
+    const double begin = bench::processor_seconds();
     loaded.run(buffers, parameters, nullptr, 0, blocks);
     const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.k) * static_cast<double>(p.n);
-    const double speed = flops / (seconds() - begin) * 1e-9;
+    const double speed = flops / (bench::processor_seconds() - begin) * 1e-9;
     peak = std::max(peak, now_peak);
     best = std::max(best, speed);
     best_share = std::max(best_share, speed / now_peak);
