@@ -10,6 +10,9 @@ namespace fusewise::rewrite {
 struct RewriteContext {
   // A constant that is computed at compile time may be this much larger than what it is computed from.
   int64_t most_growth_bytes = 64 << 10;
+  // A constant larger than this that only moves (a transposed weight) stays a view of the file's bytes: packing reads
+  // through it, and no second copy of the weight is made.
+  int64_t most_moved_bytes = 1 << 20;
   // Arithmetic operations that a single node may cost to fold.
   int64_t most_fold_operations = 200'000'000;
   ThreadPool* pool = nullptr;  // only splits the work

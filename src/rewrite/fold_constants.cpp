@@ -79,6 +79,8 @@ class Folder {
     if (node.op == Op::dims)
       return std::ranges::all_of(graph::attributes<graph::DimsAttributes>(node).dims,
                                  [](const Dim& d) { return d.is_constant(); });
+    const bool moves = graph::kind_of(node.op) == graph::Kind::view;
+    if (moves && graph::static_bytes(node.results[0]) > context_.most_moved_bytes) return false;
     int64_t bytes = 0;
     bool whole = false;  // some operand is a constant itself
     for (const Value& operand : node.operands) {
