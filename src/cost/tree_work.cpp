@@ -51,6 +51,7 @@ class StageWork {
       innermost *= std::ceil(boxes_.trips(s_, l));
       estimate_.cycles.vector += innermost * loop_cycles;
     }
+    estimate_.cycles.vector += innermost * row_trips() * loop_cycles;
     issued += vectors_ * lanes_;
     useful += points_;
     // What is computed, views aside, against computing each element once.
@@ -103,6 +104,19 @@ class StageWork {
         }
       }
     }
+  }
+
+  // The body adds loops over the axes that no loop of the schedule cuts, but for the vectors'.
+  double row_trips() const {
+    if (stage_.placement == Placement::registers) return 0;
+    double trips = 1;
+    for (size_t a = 0; a < boxes_.tile(s_).size(); ++a) {
+      const auto axis = static_cast<int>(a);
+      const bool cut = std::any_of(stage_.loops.begin(), stage_.loops.end(),
+                                   [&](const schedule::LoopChoice& l) { return l.axis == axis; });
+      if (axis != stage_.vector_axis && !cut) trips *= static_cast<double>(boxes_.tile(s_)[a]);
+    }
+    return trips > 1 ? trips : 0;
   }
 
   bool moves_with_lanes(NodeId node) const {

@@ -15,6 +15,9 @@ namespace {
 constexpr double least_gain = 0.02;
 // The same as a share of the time at stake, where the exact price decides: kernels are timed no better than this.
 constexpr double least_share = 0.005;
+// What changes the tiles of a contraction has to gain more: measured on chains of contractions, differences below
+// this share went either way.
+constexpr double least_contraction_share = 0.05;
 
 struct Entry {
   double gain = 0;
@@ -103,7 +106,7 @@ class Greedy {
       const double apart = tree_price(entry.a) + tree_price(entry.b);
       entry.exact = true;
       const double gain = apart - together;
-      if (gain < least_gain + least_share * apart) return;
+      if (gain < least_gain + share_of(candidate.nodes) * apart) return;
       // Others may gain more than this one does by the exact price.
       if (!queue_.empty() && gain < entry.gain && (queue_.top().plain || gain < queue_.top().gain)) {
         entry.gain = gain;
@@ -117,6 +120,11 @@ class Greedy {
     prices_.erase(entry.b);
     prices_[merged] = price_.closed_form(partition_.nodes(merged));
     propose(merged, false);
+  }
+
+  double share_of(const std::vector<NodeId>& nodes) const {
+    const bool contracts = std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return context_.plan.facts.at(n).contracts; });
+    return contracts ? least_contraction_share : least_share;
   }
 
   double tree_price(int cluster) {
