@@ -158,9 +158,9 @@ void measure(const Case& c, const machine::Machine& m) {
   if (show) fmt::print("{}\n", kernel::print(lowered.kernel));
   kernel::Kernel k = kernel::run_passes(std::move(lowered.kernel), passes);
   if (show) fmt::print("{}\n", kernel::print(k));
-  const double compile_start = bench::seconds();
+  const double compile_start = bench::processor_seconds();
   const auto objects = codegen::compile_objects({&k, 1}, codegen::target_named(m.cpu), 1);
-  const double compile_ms = 1e3 * (bench::seconds() - compile_start);
+  const double compile_ms = 1e3 * (bench::processor_seconds() - compile_start);
   if (show) fmt::print("{}\n", codegen::emit_text(k, codegen::target_named(m.cpu), codegen::TextForm::assembly));
   const std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("region_bench_{}.so", getpid());
   codegen::link_shared(objects, path);
@@ -185,15 +185,15 @@ void measure(const Case& c, const machine::Machine& m) {
     for (const auto& [run, blocks] : phases) run(pointers.data(), nullptr, reinterpret_cast<char*>(scratch.data()), 0, blocks);
   };
   once();
-  const double first = bench::seconds();
+  const double first = bench::processor_seconds();
   once();
-  const int repeats = std::max(1, static_cast<int>(2e-3 / std::max(bench::seconds() - first, 1e-7)));
+  const int repeats = std::max(1, static_cast<int>(2e-3 / std::max(bench::processor_seconds() - first, 1e-7)));
   std::vector<double> shares, times;
   for (int round = 0; round < 25; ++round) {
     const double peak = bench::fma_peak(m.vector_bits);
-    const double start = bench::seconds();
+    const double start = bench::processor_seconds();
     for (int i = 0; i < repeats; ++i) once();
-    const double time = (bench::seconds() - start) / repeats;
+    const double time = (bench::processor_seconds() - start) / repeats;
     times.push_back(time);
     shares.push_back(static_cast<double>(flops) / time * 1e-9 / peak);
   }

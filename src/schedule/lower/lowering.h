@@ -75,7 +75,13 @@ class Lowering {
   Box whole_box(const Shape& shape);
 
   // --- stages.cpp
-  StmtId emit_root(int stage);
+  struct Grid {
+    ExprId blocks = kernel::none;
+    std::vector<ExprId> trips, reach;   // per grid loop: steps, and the greatest extent that it cuts
+  };
+  Grid grid_of(int stage);
+  StmtId emit_phase(const std::vector<int>& roots);
+  StmtId emit_block(int stage, const Grid& grid, ExprId block);
   StmtId emit_depth(int stage, int depth, const Box& box, const KnownGuards& known);
   void emit_attached(int stage, int depth, const Box& box, const KnownGuards& known, bool registers,
                      std::vector<StmtId>& statements);
@@ -87,7 +93,7 @@ class Lowering {
   void store_element(int stage, const Coordinates& coordinates, ExprId value, ExprId mask,
                      std::vector<StmtId>& statements);
   void place(int stage, const Box& box, std::vector<StmtId>& statements);
-  void place_ring(int stage, const Box& box);
+  void place_rings(int stage, int depth, const Box& box, std::vector<StmtId>& statements);
   // Runs `next` over steps of `tile` along `axis`; `last`: nothing cuts the axis further, so every step but the tail
   // has an exact extent.
   StmtId loop_over(const Box& box, int axis, int64_t tile, bool last, bool vector, const KnownGuards& known,
@@ -116,7 +122,8 @@ class Lowering {
     ExprId mask = kernel::none;          // of the vector axis, none: all
   };
   Tile tile_of(int stage, const Box& box);
-  StmtId over_tile(const Tile& tile, StmtId body);
+  StmtId over_tile(const Tile& tile, StmtId body, bool rolled = false);
+  int64_t body_operations(int stage) const;
 
   // --- accumulate.cpp
   StmtId emit_accumulate_body(int stage, const Box& box, const KnownGuards& known);
@@ -156,7 +163,6 @@ class Lowering {
   std::map<Value, BufferId> arguments_;
   std::map<std::string, int> parameters_;
   std::vector<std::optional<Storage>> storage_;      // per stage, while it is visible
-  std::vector<std::vector<StmtId>> before_loop_;     // per stage: what must stand before the loop being emitted
   std::vector<VariableId> ring_done_;                // per sliding stage: the first coordinate not computed yet
   VariableId vector_variable_ = kernel::none;        // the vector loop around what is being evaluated
   ExprId tail_mask_ = kernel::none;                  // of that loop: lanes beyond the extent

@@ -13,64 +13,94 @@ using kernel::Type;
 
 StmtId Lowering::serial_loop(const char* name, ExprId count, const std::function<StmtId(ExprId)>& body, LoopKind kind) {
   const auto constant = builder_.constant_value(count);
-  if (constant && *constant <= 0) return builder_.block({});
-  if (constant == 1 && kind != LoopKind::block) return body(zero());
+  if (kind != LoopKind::block) {
+    if (constant && *constant <= 0) return builder_.block({});
+    if (constant == 1) return body(zero());
+  }
   const VariableId variable = builder_.variable(name, {DataType::int64, 1});
-  builder_.set_range(variable, 0, constant ? *constant - 1 : std::numeric_limits<int64_t>::max());
+  builder_.set_range(variable, 0, constant ? std::max<int64_t>(*constant - 1, 0) : std::numeric_limits<int64_t>::max());
   builder_.set_bound(variable, count);
   return builder_.loop(kind, variable, zero(), count, 1, body(builder_.read(variable)));
 }
 
-// The grid: all grid loops collapsed into one block index, the last loop fastest. A tile that sticks out of its axis
-// has a run-time extent.
-StmtId Lowering::emit_root(int index) {
+// All grid loops of a root collapsed into one block index, the last loop fastest.
+Lowering::Grid Lowering::grid_of(int index) {
   const Stage& root = stage(index);
-  const Box box = whole_box(shape_of(root.node));
-  std::vector<ExprId> trips;
-  ExprId blocks = builder_.integer(1);
-  // Nested tiles of one axis: the trip count of the inner one is that of a full outer tile.
+  Grid grid;
+  grid.blocks = builder_.integer(1);
   std::vector<ExprId> reach;
-  for (const BoxDim& d : box) reach.push_back(d.extent.value);
+  for (const BoxDim& d : whole_box(shape_of(root.node))) reach.push_back(d.extent.value);
   for (int l = 0; l < root.grid_loops; ++l) {
     const LoopChoice& loop = root.loops[static_cast<size_t>(l)];
     ExprId& extent = reach[static_cast<size_t>(loop.axis)];
     const ExprId tile = builder_.integer(loop.tile);
-    trips.push_back(builder_.floor_div(builder_.add(extent, builder_.integer(loop.tile - 1)), tile));
-    blocks = builder_.mul(blocks, trips.back());
+    grid.reach.push_back(extent);
+    grid.trips.push_back(builder_.floor_div(builder_.add(extent, builder_.integer(loop.tile - 1)), tile));
+    grid.blocks = builder_.mul(grid.blocks, grid.trips.back());
     extent = builder_.min(extent, tile);
+  }
+  return grid;
+}
+
+// A tile that sticks out of its axis has a run-time extent. Nested tiles of one axis: an outer tile that is cut short
+// leaves nothing to some of the inner ones.
+StmtId Lowering::emit_block(int index, const Grid& grid, ExprId block) {
+  const Stage& root = stage(index);
+  Box inner = whole_box(shape_of(root.node));
+  ExprId rest = block;
+  std::vector<ExprId> position(grid.trips.size());
+  for (size_t l = grid.trips.size(); l-- > 0;) {
+    position[l] = l == 0 ? rest : builder_.floor_mod(rest, grid.trips[l]);
+    rest = builder_.floor_div(rest, grid.trips[l]);
+  }
+  for (size_t l = 0; l < grid.trips.size(); ++l) {
+    const LoopChoice& loop = root.loops[l];
+    BoxDim& dim = inner[static_cast<size_t>(loop.axis)];
+    const ExprId offset = builder_.mul(position[l], builder_.integer(loop.tile));
+    const Extent before = dim.extent;
+    dim.low = builder_.add(dim.low, offset);
+    if (before.multiple % loop.tile == 0 && before.value == grid.reach[l]) {
+      dim.extent = exact_extent(builder_, loop.tile);
+    } else {
+      const ExprId left = builder_.max(builder_.sub(before.value, offset), zero());
+      const int64_t multiple = std::gcd(before.multiple, loop.tile);
+      dim.extent = extent_of(builder_, builder_.min(builder_.integer(loop.tile), left), loop.tile, builder_.integer(loop.tile), multiple);
+    }
+  }
+  return emit_depth(index, root.grid_loops, inner, {});
+}
+
+// The roots of one phase share its blocks, one root after the other.
+StmtId Lowering::emit_phase(const std::vector<int>& roots) {
+  std::vector<Grid> grids;
+  ExprId blocks = zero();
+  for (int root : roots) {
+    grids.push_back(grid_of(root));
+    blocks = builder_.add(blocks, grids.back().blocks);
   }
   return serial_loop(
       "b", blocks,
       [&](ExprId block) {
-        Box inner = box;
-        ExprId rest = block;
-        std::vector<ExprId> position(trips.size());
-        for (size_t l = trips.size(); l-- > 0;) {
-          position[l] = l == 0 ? rest : builder_.floor_mod(rest, trips[l]);
-          rest = builder_.floor_div(rest, trips[l]);
+        if (roots.size() == 1) return emit_block(roots[0], grids[0], block);
+        std::vector<StmtId> statements;
+        ExprId begin = zero();
+        for (size_t i = 0; i < roots.size(); ++i) {
+          const VariableId own = builder_.variable("b", {DataType::int64, 1});
+          const ExprId count = grids[i].blocks;
+          builder_.set_range(own, 0, std::max<int64_t>(builder_.range(count).high - 1, 0));
+          builder_.set_bound(own, count);
+          const ExprId here = builder_.less(block, builder_.add(begin, count));
+          const ExprId not_before = builder_.less(builder_.sub(begin, builder_.integer(1)), block);
+          const StmtId let = builder_.let(own, builder_.sub(block, begin));
+          const StmtId body = emit_block(roots[i], grids[i], builder_.read(own));
+          statements.push_back(builder_.branch(builder_.logical_and(not_before, here), builder_.block({let, body})));
+          begin = builder_.add(begin, count);
         }
-        for (size_t l = 0; l < trips.size(); ++l) {
-          const LoopChoice& loop = root.loops[l];
-          BoxDim& dim = inner[static_cast<size_t>(loop.axis)];
-          const ExprId offset = builder_.mul(position[l], builder_.integer(loop.tile));
-          const Extent before = dim.extent;
-          dim.low = builder_.add(dim.low, offset);
-          if (before.multiple % loop.tile == 0 && before.value != zero()) {
-            dim.extent = exact_extent(builder_, loop.tile);
-          } else {
-            const ExprId left = builder_.max(builder_.sub(before.value, offset), zero());
-            const int64_t multiple = std::gcd(before.multiple, loop.tile);
-            dim.extent = extent_of(builder_, builder_.min(builder_.integer(loop.tile), left), loop.tile,
-                                   builder_.integer(loop.tile), multiple);
-          }
-        }
-        return emit_depth(index, root.grid_loops, inner, {});
+        return builder_.block(std::move(statements));
       },
       LoopKind::block);
 }
 
-// What is attached here runs before the loops further in; register tiles belong to the innermost body, behind the
-// loops that cut the box down to it.
 StmtId Lowering::emit_depth(int index, int depth, const Box& box, const KnownGuards& known) {
   const Stage& s = stage(index);
   std::vector<StmtId> statements;
@@ -118,7 +148,6 @@ StmtId Lowering::emit_child(int index, const Box& needed) {
   if (child.reuse != Reuse::slide) return emit_depth(index, 0, box, {});
 
   // Sliding: everything below the high-water mark was computed by an earlier iteration and still lies in the ring.
-  place_ring(index, needed);
   BoxDim& along = box[static_cast<size_t>(child.slide_axis)];
   const VariableId done = ring_done_[static_cast<size_t>(index)];
   const VariableId begin = builder_.variable("begin", {DataType::int64, 1});
@@ -167,15 +196,24 @@ void Lowering::place(int index, const Box& box, std::vector<StmtId>& statements)
   storage_[static_cast<size_t>(index)] = std::move(storage);
 }
 
-// The ring and its high-water mark live outside the loop along which the box moves; both are made when the first
-// step of that loop is emitted and shared by its tail.
-void Lowering::place_ring(int index, const Box& box) {
-  if (ring_done_[static_cast<size_t>(index)] != kernel::none) return;
-  auto& before = before_loop_[static_cast<size_t>(stage(index).parent)];
-  place(index, box, before);
-  const VariableId done = builder_.variable("done", {DataType::int64, 1}, true);
-  before.push_back(builder_.assign(done, zero()));
-  ring_done_[static_cast<size_t>(index)] = done;
+// The ring and its high-water mark live outside the loop along which the box moves. The ring has room for what a full
+// step of that loop needs.
+void Lowering::place_rings(int index, int depth, const Box& box, std::vector<StmtId>& statements) {
+  const Stage& s = stage(index);
+  const LoopChoice& loop = s.loops[static_cast<size_t>(depth)];
+  const auto slides = [&](int c) { return stage(c).depth == depth + 1 && stage(c).reuse == Reuse::slide; };
+  if (std::none_of(s.children.begin(), s.children.end(), slides)) return;
+  Box step = box;
+  Extent& extent = step[static_cast<size_t>(loop.axis)].extent;
+  extent = exact_extent(builder_, extent.bound ? std::min(*extent.bound, loop.tile) : loop.tile);
+  const std::map<NodeId, Box> needed = needed_boxes(index, step);
+  for (int c : s.children) {
+    if (!slides(c)) continue;
+    place(c, needed.at(stage(c).node), statements);
+    const VariableId done = builder_.variable("done", {DataType::int64, 1}, true);
+    statements.push_back(builder_.assign(done, zero()));
+    ring_done_[static_cast<size_t>(c)] = done;
+  }
 }
 
 StmtId Lowering::emit_loop(int index, int depth, const Box& box, const KnownGuards& known) {
@@ -187,17 +225,10 @@ StmtId Lowering::emit_loop(int index, int depth, const Box& box, const KnownGuar
   const Continuation next = [&, index, depth](const Box& b, const KnownGuards& k) {
     return emit_depth(index, depth + 1, b, k);
   };
-  auto& before = before_loop_[static_cast<size_t>(index)];
-  std::vector<StmtId> outer;
-  outer.swap(before);
-  const StmtId nest = last ? loop_interior(index, box, loop.axis, loop.tile, vector, known, next)
-                           : loop_over(box, loop.axis, loop.tile, false, vector, known, next);
   std::vector<StmtId> statements;
-  statements.swap(before);
-  before.swap(outer);
-  for (int c : s.children)
-    if (stage(c).depth == depth + 1 && stage(c).reuse == Reuse::slide) ring_done_[static_cast<size_t>(c)] = kernel::none;
-  statements.push_back(nest);
+  place_rings(index, depth, box, statements);
+  statements.push_back(last ? loop_interior(index, box, loop.axis, loop.tile, vector, known, next)
+                            : loop_over(box, loop.axis, loop.tile, false, vector, known, next));
   return builder_.block(std::move(statements));
 }
 
@@ -315,6 +346,7 @@ std::pair<int, int64_t> Lowering::unfinished_axis(int index, const Box& box) con
 }
 
 int64_t Lowering::body_limit(const Stage& s, int axis) const {
+  if (s.vector_axis >= forms_.form(s.node).parallel_axes()) return 1;   // lanes along the reduction: one element
   for (size_t l = s.loops.size(); l-- > 0;)
     if (s.loops[l].axis == axis) return s.loops[l].tile;
   if (s.placement == Placement::registers) return std::numeric_limits<int64_t>::max();
@@ -326,6 +358,7 @@ int64_t Lowering::body_limit(const Stage& s, int axis) const {
 
 StmtId Lowering::emit_body(int index, const Box& box, const KnownGuards& known) {
   evaluated_.clear();
+  if (std::any_of(box.begin(), box.end(), [](const BoxDim& d) { return d.extent.exact && *d.extent.exact <= 0; })) return builder_.block({});
   const Form& form = forms_.form(stage(index).node);
   if (!form.accumulation) return emit_map_body(index, box);
   if (form.accumulation->sequential) return emit_accumulate_body(index, box, known);
@@ -367,12 +400,13 @@ Lowering::Tile Lowering::tile_of(int index, const Box& box) {
   return tile;
 }
 
-StmtId Lowering::over_tile(const Tile& tile, StmtId body) {
+StmtId Lowering::over_tile(const Tile& tile, StmtId body, bool rolled) {
+  const LoopKind rows = rolled ? LoopKind::serial : LoopKind::unrolled;
   for (size_t i = tile.order.size(); i-- > 0;) {
     const auto axis = static_cast<size_t>(tile.order[i]);
     if (tile.extents[i] == 0) return builder_.block({});
     if (tile.variables[axis] == kernel::none) continue;
-    const LoopKind kind = tile.order[i] == tile.vector_axis ? LoopKind::vector : LoopKind::unrolled;
+    const LoopKind kind = tile.order[i] == tile.vector_axis ? LoopKind::vector : rows;
     body = builder_.loop(kind, tile.variables[axis], zero(), builder_.integer(tile.extents[i]), 1, body);
   }
   return body;
@@ -391,12 +425,29 @@ void Lowering::store_element(int index, const Coordinates& coordinates, ExprId v
   }
 }
 
+// Operations of one element of an elementwise body; a function counts for the many that it is expanded to.
+int64_t Lowering::body_operations(int index) const {
+  const auto of_node = [&](NodeId node) {
+    int64_t operations = 0;
+    for (const graph::BodyNode& b : forms_.form(node).body)
+      if (b.kind == graph::BodyNode::Kind::apply) operations += class_of(b.op) == ScalarClass::function ? 24 : 1;
+    return operations;
+  };
+  int64_t operations = of_node(stage(index).node);
+  for (NodeId node : stage(index).inlined) operations += of_node(node);
+  return operations;
+}
+
+// A cheap body acts on every register of the tile in turn. A heavy one would be written out for each of them: it runs
+// as a loop over the rows instead, the accumulators having been stored to the stack, where they are still in the
+// nearest cache.
 StmtId Lowering::emit_map_body(int index, const Box& box) {
   const Tile tile = tile_of(index, box);
   std::vector<StmtId> statements;
   const ExprId value = evaluate(stage(index).node, tile.coordinates, kernel::none);
   store_element(index, tile.coordinates, value, tile.mask, statements);
-  return over_tile(tile, builder_.block(std::move(statements)));
+  const bool rolled = body_operations(index) > 16;
+  return over_tile(tile, builder_.block(std::move(statements)), rolled);
 }
 
 }  // namespace fusewise::schedule
