@@ -42,10 +42,10 @@ ReductionOrder order_for(Numerics numerics) {
 Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
   Planned result;
   Stopwatch watch(result.milliseconds);
-  const auto dump = [&](const std::string& stage, const std::string& text) {
-    if (options.dump) options.dump(stage, "", text);
+  const auto dump = [&](const std::string& stage, const graph::Graph& shown) {
+    if (options.dump) options.dump(stage, "", graph::print(shown));
   };
-  dump("graph", graph::print(graph));
+  dump("graph", graph);
 
   if (options.progress) options.progress("rewrite", 0, 1);
   rewrite::DriverOptions rewrites;
@@ -53,11 +53,11 @@ Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
   rewrites.skip = options.disabled_passes;
   if (options.dump)
     rewrites.observe = [&](const rewrite::Step& step, const graph::Graph& after) {
-      if (step.changed) dump("rewritten." + std::string(step.rewrite.name), graph::print(after));
+      if (step.changed) dump("rewritten." + std::string(step.rewrite.name), after);
     };
   graph = pack_constants(rewrite::run_rewrites(std::move(graph), rewrites));
   graph::verify(graph);
-  dump("rewritten", graph::print(graph));
+  dump("rewritten", graph);
   watch.lap("rewrite");
 
   if (options.progress) options.progress("plan", 0, 1);
@@ -73,7 +73,7 @@ Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
   for (const auto& [value, layout] : plan.layouts)
     if (constant[value.node]) plan.constraints.stored_views.insert(value.node);
   result.plan = fusion::make_plan(graph, plan);
-  if (options.dump) dump("plan", fusion::to_json_text(graph, result.plan));
+  if (options.dump) options.dump("plan", "", fusion::to_json_text(graph, result.plan));
   result.graph = std::move(graph);
   watch.lap("plan");
   return result;
