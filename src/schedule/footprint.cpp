@@ -11,7 +11,7 @@ using graph::LinearIndex;
 using graph::Read;
 
 int64_t usual_value(const Dim& dim, const SymbolValues& values) {
-  if (const auto constant = dim.constant()) return *constant;
+  if (const auto constant = dim.constant()) return std::max<int64_t>(*constant, 1);
   SymbolValues all = values;
   for (const std::string& symbol : dim.symbols())
     if (!all.count(symbol)) all[symbol] = symbol.find("batch") != std::string::npos ? 1 : 128;

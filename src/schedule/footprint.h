@@ -12,7 +12,7 @@ namespace fusewise::schedule {
 using Extents = std::vector<int64_t>;
 
 // The value of a dimension when symbols have their usual values: those given, else 1 for a name that says batch,
-// else 128.
+// else 128; at least 1.
 int64_t usual_value(const Dim& dim, const SymbolValues& values);
 
 // Per node of `cone` (descending ids, the first is the root), the extents of the box that computing a box of

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "schedule/code_size.h"
 
 namespace fusewise::schedule {
 
@@ -27,6 +28,34 @@ int identity_axis(const Form& consumer, const Read& read, int dim, const Dim& ex
   return t.axis;
 }
 
+std::map<NodeId, std::vector<int>> equal_axes(const RegionForms& forms, const std::vector<NodeId>& order) {
+  std::map<NodeId, std::vector<int>> axes;
+  std::vector<int>& first = axes[order.front()];
+  for (int a = 0; a < forms.form(order.front()).parallel_axes(); ++a) first.push_back(a);
+  for (NodeId node : order) {
+    const auto known = axes.find(node);
+    if (known == axes.end()) continue;
+    const std::vector<int> own = known->second;
+    const Form& form = forms.form(node);
+    for (const Read& read : form.reads) {
+      const Value operand = forms.operand(node, read);
+      if (!forms.is_member(operand.node)) continue;
+      const Shape& shape = forms.graph->type(operand).shape;
+      std::vector<int> mapped;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        const int axis = read.guards.empty() ? identity_axis(form, read, static_cast<int>(d), shape[d]) : -1;
+        const bool parallel = axis >= 0 && axis < form.parallel_axes();
+        mapped.push_back(parallel ? own[static_cast<size_t>(axis)] : -1);
+      }
+      const auto [place, is_first] = axes.emplace(operand.node, mapped);
+      if (is_first) continue;
+      for (size_t d = 0; d < mapped.size(); ++d)
+        if (place->second[d] != mapped[d]) place->second[d] = -1;
+    }
+  }
+  return axes;
+}
+
 namespace {
 
 class TreeBuilder {
@@ -42,9 +71,9 @@ class TreeBuilder {
   }
 
   TreeResult build() {
-    for (auto step : {&TreeBuilder::check_stages, &TreeBuilder::find_inlined, &TreeBuilder::order_children,
+    for (auto step : {&TreeBuilder::check_form, &TreeBuilder::check_stages, &TreeBuilder::find_inlined, &TreeBuilder::order_children,
                       &TreeBuilder::check_readers, &TreeBuilder::check_registers, &TreeBuilder::check_owned,
-                      &TreeBuilder::check_slide}) {
+                      &TreeBuilder::check_slide, &TreeBuilder::check_size}) {
       Verdict verdict = (this->*step)();
       if (!verdict) return {verdict, {}};
     }
@@ -60,20 +89,51 @@ class TreeBuilder {
   Stage& stage(int index) { return tree_.stages[static_cast<size_t>(index)]; }
   int count() const { return static_cast<int>(tree_.stages.size()); }
 
+  // What the rest may rely on: axes that exist, loops that cut further, a storage order of all dimensions.
+  Verdict check_form() {
+    for (int i = 0; i < count(); ++i) {
+      const Stage& s = stage(i);
+      if (!forms_.is_member(s.node)) return Verdict::forbid("malformed", "a stage's node is not in the region", {s.node});
+      const Form& form = forms_.form(s.node);
+      const int rank = form.parallel_axes();
+      const auto refuse = [&](const char* why) { return Verdict::forbid("malformed", why, {s.node}); };
+      std::map<int, int64_t> cut;
+      for (const LoopChoice& loop : s.loops) {
+        if (loop.axis < 0 || loop.axis >= rank || loop.tile < 1) return refuse("a loop over an axis that is not there");
+        const auto [outer, first] = cut.emplace(loop.axis, loop.tile);
+        if (!first && loop.tile > outer->second) return refuse("an inner tile is larger than the outer one");
+        outer->second = loop.tile;
+      }
+      std::vector<int> dims = s.storage;
+      std::sort(dims.begin(), dims.end());
+      for (int d = 0; d < static_cast<int>(dims.size()); ++d)
+        if (dims[static_cast<size_t>(d)] != d) return refuse("the storage order is no order of the dimensions");
+      if (static_cast<int>(dims.size()) != rank) return refuse("the storage order is no order of the dimensions");
+      const bool lanes = form.accumulation && !form.accumulation->sequential && s.vector_axis == static_cast<int>(form.axes.size()) - 1;
+      if (s.vector_axis < -1 || (s.vector_axis >= rank && !lanes)) return refuse("vectors along an axis that cannot have them");
+      if (s.parent >= i || s.parent < -1) return refuse("a stage's parent must precede it");
+      if (s.grid_loops < 0 || s.grid_loops > (s.parent < 0 ? static_cast<int>(s.loops.size()) : 0)) return refuse("grid loops that are not there");
+      if (s.parent < 0) {
+        if (s.phase < 0 || s.phase > count()) return refuse("a phase without the one before");
+        continue;
+      }
+      const Stage& parent = stage(s.parent);
+      const int least = parent.parent < 0 ? parent.grid_loops : 0;
+      if (s.depth < least || s.depth > static_cast<int>(parent.loops.size())) return refuse("a stage is attached where its parent has no place");
+    }
+    return Verdict::allow();
+  }
+
   Verdict check_stages() {
     tree_.stage_of.assign(forms_.region.nodes.size(), -1);
     for (int i = 0; i < count(); ++i) {
       const Stage& s = stage(i);
-      if (!forms_.is_member(s.node)) return Verdict::forbid("missing-stage", "a stage's node is not in the region", {s.node});
       const auto& nodes = forms_.region.nodes;
       int& slot = tree_.stage_of[static_cast<size_t>(std::lower_bound(nodes.begin(), nodes.end(), s.node) - nodes.begin())];
-      if (slot != -1) return Verdict::forbid("missing-stage", "a node has two stages", {s.node});
+      if (slot != -1) return Verdict::forbid("malformed", "a node has two stages", {s.node});
       slot = i;
-      if (s.parent >= i || s.parent < -1) return Verdict::forbid("missing-stage", "a stage's parent must precede it", {s.node});
-      if (s.parent >= 0 && (s.depth < 0 || s.depth > static_cast<int>(stage(s.parent).loops.size())))
-        return Verdict::forbid("missing-stage", "a stage is attached deeper than its parent's loops", {s.node});
       if (s.parent < 0 && s.placement != Placement::memory)
-        return Verdict::forbid("missing-stage", "a root stores to memory", {s.node});
+        return Verdict::forbid("malformed", "a root stores to memory", {s.node});
       if (s.parent < 0) tree_.phases = std::max(tree_.phases, s.phase + 1);
     }
     for (Value v : forms_.region.outputs) {
@@ -158,106 +218,172 @@ class TreeBuilder {
   Verdict check_registers() {
     for (int i = 0; i < count(); ++i) {
       const Stage& s = stage(i);
+      const auto refuse = [&](const char* why) { return Verdict::forbid("registers", why, {s.node}); };
+      if (s.parent >= 0 && stage(s.parent).placement == Placement::registers) return refuse("nothing is attached to a register tile");
       if (s.placement != Placement::registers) continue;
-      if (s.parent < 0 || s.depth != static_cast<int>(stage(s.parent).loops.size()) || !s.loops.empty())
-        return Verdict::forbid("registers", "a register tile is attached to its reader's innermost body", {s.node});
-      if (forms_.form(stage(s.parent).node).accumulation)
-        return Verdict::forbid("registers", "the reader of a register tile must be an elementwise stage", {s.node});
+      const Stage& parent = stage(s.parent);
+      if (s.depth != static_cast<int>(parent.loops.size()) || !s.loops.empty()) return refuse("a register tile is attached to its reader's innermost body");
+      if (forms_.form(parent.node).accumulation) return refuse("the reader of a register tile must be an elementwise stage");
       for (int reader = 0; reader < count(); ++reader)
         if (reads_[static_cast<size_t>(reader)].count(i) && reader != s.parent && stage(reader).placement != Placement::registers)
-          return Verdict::forbid("registers", "a register tile has readers outside its parent", {s.node});
+          return refuse("a register tile has readers outside its parent");
+      if (s.vector_axis >= forms_.form(s.node).parallel_axes()) return refuse("lanes along a reduction deliver one element, not a tile");
+      // The tile's extents must be those of the parent's: constants, but for a vector's tail.
+      const std::vector<int> own = equal_axes(forms_, parent.cone).at(s.node);
+      for (size_t d = 0; d < own.size(); ++d) {
+        const Dim& extent = forms_.form(s.node).axes[d].extent;
+        if (extent.is(1)) continue;
+        if (own[d] < 0) return refuse("a register tile is no part of its reader's");
+        if (own[d] == parent.vector_axis && static_cast<int>(d) != s.vector_axis) return refuse("vectors of a register tile run along another axis than its reader's");
+      }
     }
     return Verdict::allow();
   }
 
-  // For each axis of `node`, the axis of the root stage that it equals on every path of reads (-1: none). Computed
-  // from the consumers down.
-  std::map<NodeId, std::vector<int>> root_axes(const Stage& root) {
-    std::map<NodeId, std::vector<int>> axes;
+  // Per member of the root's tree and dimension of its needed box: the root's axis along which it runs, `whole`, or
+  // `other`.
+  static constexpr int whole = -1, other = -2;
+  std::map<NodeId, std::vector<int>> needed_along(const Stage& root) {
+    std::map<NodeId, std::vector<int>> all;
+    std::vector<int>& top = all[root.node];
+    for (int a = 0; a < forms_.form(root.node).parallel_axes(); ++a) top.push_back(a);
     for (NodeId node : root.cone) {
+      const auto known = all.find(node);
+      if (known == all.end()) continue;
+      const std::vector<int> own = known->second;
       const Form& form = forms_.form(node);
-      std::vector<int>& own = axes[node];
-      if (node == root.node) {
-        own.clear();
-        for (int a = 0; a < form.parallel_axes(); ++a) own.push_back(a);
-      }
-      if (own.empty() && node != root.node) own.assign(static_cast<size_t>(form.parallel_axes()), -1);
       for (const Read& read : form.reads) {
         const Value operand = forms_.operand(node, read);
-        if (!forms_.is_member(operand.node) || !std::count(root.cone.begin(), root.cone.end(), operand.node)) continue;
+        if (!forms_.is_member(operand.node)) continue;
         const Shape& shape = forms_.graph->type(operand).shape;
         std::vector<int> mapped;
         for (size_t d = 0; d < shape.size(); ++d) {
-          const int axis = read.guards.empty() ? identity_axis(form, read, static_cast<int>(d), shape[d]) : -1;
-          const bool parallel = axis >= 0 && axis < form.parallel_axes();
-          mapped.push_back(parallel ? own[static_cast<size_t>(axis)] : -1);
+          const int axis = identity_axis(form, read, static_cast<int>(d), shape[d]);
+          if (shape[d].is(1) || axis >= form.parallel_axes()) mapped.push_back(whole);
+          else mapped.push_back(axis >= 0 ? own[static_cast<size_t>(axis)] : other);
         }
-        auto [it, first] = axes.emplace(operand.node, mapped);
-        if (!first)
-          for (size_t d = 0; d < mapped.size(); ++d)
-            if (it->second[d] != mapped[d]) it->second[d] = -1;
+        const auto [place, first] = all.emplace(operand.node, mapped);
+        if (first) continue;
+        for (size_t d = 0; d < mapped.size(); ++d) {
+          int& along = place->second[d];
+          if (along == whole || mapped[d] == whole) along = whole;
+          else if (along != mapped[d]) along = other;
+        }
       }
     }
-    return axes;
+    return all;
   }
 
   // An output that is computed inside a tree is stored once only if the boxes of all iterations partition it: every
-  // enclosing loop must run along one of its axes, and those axes must be the root's, unchanged.
+  // enclosing loop must run along one of its axes, unchanged, and what no loop cuts must be needed whole.
   Verdict check_owned() {
     for (int r = 0; r < count(); ++r) {
       const Stage& root = stage(r);
       if (root.parent >= 0) continue;
-      std::map<NodeId, std::vector<int>> axes;
+      std::map<NodeId, std::vector<int>> along;
       for (int i = 0; i < count(); ++i) {
         const Stage& s = stage(i);
         if (s.parent < 0 || root_of(i) != r || s.placement != Placement::memory) continue;
         if (s.parent != r)
           return Verdict::forbid("not-owned", "an output must be attached to the root of its tree", {s.node});
-        if (axes.empty()) axes = root_axes(root);
-        const std::vector<int>& own = axes.at(s.node);
+        if (along.empty()) along = needed_along(root);
+        const std::vector<int>& own = along.at(s.node);
         for (int l = 0; l < s.depth; ++l) {
           const LoopChoice& loop = root.loops[static_cast<size_t>(l)];
-          const Dim& extent = forms_.form(root.node).axes[static_cast<size_t>(loop.axis)].extent;
-          if (extent.is(1)) continue;
+          if (forms_.form(root.node).axes[static_cast<size_t>(loop.axis)].extent.is(1)) continue;
           if (std::count(own.begin(), own.end(), loop.axis) != 1)
             return Verdict::forbid("not-owned", "the tiles of an output would overlap or be stored twice", {s.node});
         }
-        for (size_t d = 0; d < own.size(); ++d) {
-          if (own[d] < 0 && !forms_.form(s.node).axes[d].extent.is(1) && !covers_whole(root, s, static_cast<int>(d)))
-            return Verdict::forbid("not-owned", "part of an output may never be computed", {s.node});
+        if (s.depth == static_cast<int>(root.loops.size()) && !covers_body(root, own))
+          return Verdict::forbid("not-owned", "the tiles of an output would overlap or be stored twice", {s.node});
+        if (std::count(own.begin(), own.end(), other) != 0)
+          return Verdict::forbid("not-owned", "part of an output may never be computed", {s.node});
+      }
+    }
+    return Verdict::allow();
+  }
+
+  // Whether the loops that the root's body adds for axes that nothing cuts run along the axes of an output, too.
+  bool covers_body(const Stage& root, const std::vector<int>& own) {
+    const Form& form = forms_.form(root.node);
+    for (int a = 0; a < form.parallel_axes(); ++a) {
+      const bool cut = std::any_of(root.loops.begin(), root.loops.end(), [&](const LoopChoice& l) { return l.axis == a; });
+      if (!cut && !form.axes[static_cast<size_t>(a)].extent.is(1) && std::count(own.begin(), own.end(), a) != 1) return false;
+    }
+    return true;
+  }
+
+  // Per dimension of a node's box: the parent's axes that it moves with, and those of them with which it may move
+  // backwards or jump (bit sets).
+  struct Motion {
+    uint64_t moves = 0, jumps = 0;
+  };
+  std::map<NodeId, std::vector<Motion>> motions(const Stage& parent) {
+    std::map<NodeId, std::vector<Motion>> all;
+    std::vector<Motion>& top = all[parent.node];
+    for (int a = 0; a < forms_.form(parent.node).parallel_axes(); ++a) top.push_back({uint64_t{1} << std::min(a, 63), 0});
+    for (NodeId node : parent.cone) {
+      const auto known = all.find(node);
+      if (known == all.end()) continue;
+      const std::vector<Motion> own = known->second;
+      const auto add = [&](Motion& motion, const graph::LinearIndex& index, bool jumps) {
+        for (const graph::AxisTerm& t : index.terms) {
+          if (static_cast<size_t>(t.axis) >= own.size()) continue;
+          const Motion& axis = own[static_cast<size_t>(t.axis)];
+          const std::optional<int64_t> least = t.coefficient.lower_bound();
+          motion.moves |= axis.moves;
+          motion.jumps |= jumps || !least || *least < 0 ? axis.moves : axis.jumps;
+        }
+      };
+      for (const Read& read : forms_.form(node).reads) {
+        const Value operand = forms_.operand(node, read);
+        if (!forms_.is_member(operand.node)) continue;
+        std::vector<Motion>& motion = all[operand.node];
+        motion.resize(read.index.size());
+        for (size_t d = 0; d < read.index.size(); ++d) {
+          add(motion[d], read.index[d].linear, false);
+          for (const graph::QuasiTerm& q : read.index[d].quasi) add(motion[d], q.inner, true);
         }
       }
     }
-    return Verdict::allow();
+    return all;
   }
 
-  // True if some reader below the root needs the whole extent of dimension `dim` of this stage's result whatever the
-  // loops do: it runs along a reduction axis of that reader.
-  bool covers_whole(const Stage& root, const Stage& s, int dim) {
-    for (NodeId node : root.cone) {
-      const Form& form = forms_.form(node);
-      for (const Read& read : form.reads) {
-        if (forms_.operand(node, read).node != s.node || !read.guards.empty()) continue;
-        const Dim& extent = forms_.graph->type({s.node, 0}).shape[static_cast<size_t>(dim)];
-        const int axis = identity_axis(form, read, dim, extent);
-        if (axis >= form.parallel_axes()) return true;
-      }
-    }
-    return false;
-  }
-
+  // A ring keeps what earlier iterations computed only if the box moves forwards along the ring's axis and stays where
+  // it is along all others while the loop runs.
   Verdict check_slide() {
     for (const Stage& s : tree_.stages) {
       if (s.reuse != Reuse::slide) continue;
+      const auto refuse = [&](const char* why) { return Verdict::forbid("slide", why, {s.node}); };
       const bool parallel = s.slide_axis >= 0 && s.slide_axis < forms_.form(s.node).parallel_axes();
-      if (s.parent < 0 || s.placement != Placement::scratch || !parallel)
-        return Verdict::forbid("slide", "only a scratch value can slide, along one of its axes", {s.node});
+      if (s.parent < 0 || s.placement != Placement::scratch || !parallel) return refuse("only a scratch value can slide, along one of its axes");
       const Stage& parent = stage(s.parent);
       const int first = parent.parent < 0 ? parent.grid_loops : 0;
-      if (s.depth <= first)
-        return Verdict::forbid("slide", "the loop along which a value slides must be serial", {s.node});
+      if (s.depth <= first) return refuse("the loop along which a value slides must be serial");
+      const uint64_t along = uint64_t{1} << std::min(parent.loops[static_cast<size_t>(s.depth) - 1].axis, 63);
+      // Loops that the body adds for axes that no loop cuts run inside the sliding one.
+      uint64_t inner = 0;
+      if (s.depth == static_cast<int>(parent.loops.size()))
+        for (int a = 0; a < forms_.form(parent.node).parallel_axes(); ++a) {
+          const bool cut = std::any_of(parent.loops.begin(), parent.loops.end(), [&](const LoopChoice& l) { return l.axis == a; });
+          if (!cut && !forms_.form(parent.node).axes[static_cast<size_t>(a)].extent.is(1)) inner |= uint64_t{1} << std::min(a, 63);
+        }
+      const auto all = motions(parent);
+      const auto motion = all.find(s.node);
+      if (motion == all.end()) continue;
+      for (size_t d = 0; d < motion->second.size(); ++d) {
+        const Motion& m = motion->second[d];
+        if (m.moves & inner) return refuse("the box of a sliding value moves with a loop inside");
+        if (static_cast<int>(d) != s.slide_axis && (m.moves & along)) return refuse("the box of a sliding value moves along another axis too");
+        if (m.jumps & along) return refuse("the box of a sliding value does not move forwards");
+      }
     }
     return Verdict::allow();
+  }
+
+  Verdict check_size() {
+    if (code_size(forms_, tree_) <= most_code) return Verdict::allow();
+    return Verdict::forbid("code-size", "unrolling and tails would make the kernel too long", {stage(0).node});
   }
 };
 

@@ -36,12 +36,17 @@ struct TreeResult {
   Tree tree;
 };
 
-// Refuses, with the reason, a schedule that would compute a wrong result or that no loop nest can carry out:
-// reason codes "missing-stage", "not-visible", "not-owned", "registers", "phase", "slide".
+// Refuses, with the reason, a schedule that would compute a wrong result or that no loop nest can carry out: reason
+// codes "malformed" (not even a schedule of this region), "missing-stage", "not-visible", "not-owned", "registers",
+// "phase", "slide", "code-size".
 TreeResult build_tree(const RegionForms& forms, const Schedule& schedule, const Layouts& layouts);
 
 // The axis of `consumer`'s form that runs along dimension `dim` of the value at `read`, one to one and with the
 // same extent; -1 if there is none.
 int identity_axis(const graph::Form& consumer, const graph::Read& read, int dim, const Dim& extent);
+
+// `order` lists nodes from consumers to producers. For each of them that the first one reaches, and for every member
+// that they read: for each of its parallel axes the axis of the first node that it equals on every path, -1 if none.
+std::map<NodeId, std::vector<int>> equal_axes(const RegionForms& forms, const std::vector<NodeId>& order);
 
 }  // namespace fusewise::schedule

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <map>
 
 #include "base/error.h"
 #include "codegen/codegen.h"
@@ -100,96 +100,122 @@ bool same_element(DataType type, const std::byte* a, const std::byte* b) {
   return std::isnan(x.f) && std::isnan(y.f);
 }
 
-struct Job {
-  const graph::Graph* graph = nullptr;
-  const schedule::LoweredKernel* lowered = nullptr;
-  const schedule::Layouts* layouts = nullptr;
-  std::map<Value, Tensor> values;   // row-major: inputs and expected outputs
-  SymbolValues symbols;
-  graph::Region region;
-
-  Layout layout_of(Value v) const {
-    const auto it = layouts->find(v);
-    return it != layouts->end() ? it->second : schedule::row_major(graph->type(v).rank());
+std::vector<Guarded> buffers_of(const RegionOracle& oracle, const schedule::LoweredKernel& lowered) {
+  std::vector<Guarded> result;
+  for (Value v : lowered.arguments) {
+    const auto size = static_cast<size_t>(bytes_of(oracle.graph->type(v).element));
+    result.emplace_back(static_cast<size_t>(physical_count(oracle.layout_of(v), oracle.shape_of(v))) * size);
+    if (!oracle.is_input(v)) continue;
+    const Tensor physical = to_layout(oracle.values.at(v), oracle.layout_of(v));
+    std::copy_n(reinterpret_cast<const char*>(physical.bytes().data()), physical.bytes().size(), result.back().data());
   }
-  std::vector<int64_t> shape_of(Value v) const {
-    std::vector<int64_t> shape;
-    for (const Dim& d : graph->type(v).shape) shape.push_back(d.evaluate(symbols));
-    return shape;
-  }
-  bool is_input(Value v) const { return !graph::contains(region, v.node); }
-  std::vector<int64_t> parameters() const {
-    std::vector<int64_t> p;
-    for (const Dim& d : lowered->parameters) p.push_back(d.evaluate(symbols));
-    return p;
-  }
-  std::vector<Guarded> buffers() const {
-    std::vector<Guarded> result;
-    for (Value v : lowered->arguments) {
-      const std::vector<int64_t> shape = shape_of(v);
-      const auto size = static_cast<size_t>(bytes_of(graph->type(v).element));
-      result.emplace_back(static_cast<size_t>(physical_count(layout_of(v), shape)) * size);
-      if (!is_input(v)) continue;
-      const Tensor physical = to_layout(values.at(v), layout_of(v));
-      std::memcpy(result.back().data(), physical.bytes().data(), physical.bytes().size());
-    }
-    return result;
-  }
-  std::string compare(std::vector<Guarded>& buffers) const {
-    for (size_t i = 0; i < lowered->arguments.size(); ++i) {
-      const Value v = lowered->arguments[i];
-      if (is_input(v) || !std::binary_search(region.outputs.begin(), region.outputs.end(), v)) continue;
-      const DataType type = graph->type(v).element;
-      const auto size = static_cast<size_t>(bytes_of(type));
-      const std::vector<int64_t> shape = shape_of(v);
-      const Tensor& expected = values.at(v);
-      std::string wrong;
-      int64_t differing = 0;
-      each_element(shape, [&](int64_t index, const std::vector<int64_t>& at) {
-        const auto* got = reinterpret_cast<const std::byte*>(buffers[i].data()) +
-                          static_cast<size_t>(physical_index(layout_of(v), shape, at)) * size;
-        const auto* want = expected.bytes().data() + static_cast<size_t>(index) * size;
-        if (same_element(type, got, want)) return;
-        if (differing++ == 0) {
-          const Scalar g = load_scalar(got, type), w = load_scalar(want, type);
-          wrong = fmt::format("value {} element {} is {} ({}), wanted {} ({})", v.node, index, g.f, g.i, w.f, w.i);
-        }
-      });
-      if (differing) return fmt::format("{}; {} of {} differ", wrong, differing, expected.count());
-    }
-    return {};
-  }
-};
-
-std::string interpret_kernel(const Job& job, const kernel::Kernel& kernel) {
-  std::vector<Guarded> buffers = job.buffers();
-  std::vector<kernel::BufferArgument> arguments;
-  for (size_t i = 0; i < buffers.size(); ++i)
-    arguments.push_back({buffers[i].data(), static_cast<int64_t>(buffers[i].bytes() / static_cast<size_t>(bytes_of(kernel.buffers[i].element)))});
-  kernel::Interpreter(kernel).run(arguments, job.parameters());
-  return job.compare(buffers);
+  return result;
 }
 
-std::string run_compiled(const Job& job, kernel::Kernel kernel, const std::string& target) {
-  kernel.name = "k";
-  const std::vector<codegen::ObjectFile> objects = codegen::compile_objects({&kernel, 1}, codegen::target_named(target), 1);
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("fusewise_region_{}.so", getpid());
-  codegen::link_shared(objects, path);
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+std::string compare(const RegionOracle& oracle, const schedule::LoweredKernel& lowered, std::vector<Guarded>& buffers) {
+  for (size_t i = 0; i < lowered.arguments.size(); ++i) {
+    const Value v = lowered.arguments[i];
+    if (oracle.is_input(v) || !std::binary_search(oracle.region.outputs.begin(), oracle.region.outputs.end(), v)) continue;
+    const DataType type = oracle.graph->type(v).element;
+    const auto size = static_cast<size_t>(bytes_of(type));
+    const std::vector<int64_t> shape = oracle.shape_of(v);
+    const Layout layout = oracle.layout_of(v);
+    const Tensor& expected = oracle.values.at(v);
+    std::string wrong;
+    int64_t differing = 0;
+    each_element(shape, [&](int64_t index, const std::vector<int64_t>& at) {
+      const auto* got = reinterpret_cast<const std::byte*>(buffers[i].data()) + static_cast<size_t>(physical_index(layout, shape, at)) * size;
+      const auto* want = expected.bytes().data() + static_cast<size_t>(index) * size;
+      if (same_element(type, got, want)) return;
+      if (differing++ == 0) {
+        const Scalar g = load_scalar(got, type), w = load_scalar(want, type);
+        wrong = fmt::format("value {} element {} is {} ({}), wanted {} ({})", v.node, index, g.f, g.i, w.f, w.i);
+      }
+    });
+    if (differing) return fmt::format("{}; {} of {} differ", wrong, differing, expected.count());
+  }
+  return {};
+}
+
+}  // namespace
+
+RegionOracle::RegionOracle(const graph::Graph& of_graph, graph::Region of_region, const schedule::Layouts& of_layouts,
+                           const std::vector<Tensor>& inputs)
+    : graph(&of_graph), layouts(&of_layouts), region(std::move(of_region)) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value v{graph->inputs[i].node, 0};
+    values[v] = inputs[i];
+    const Shape& shape = graph->type(v).shape;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (const auto symbol = shape[d].as_symbol()) symbols[*symbol] = inputs[i].shape[d];
+  }
+  for (graph::NodeId n = 0; n < graph->size(); ++n)
+    if (const graph::ConstantData* data = graph::constant_of(*graph, {n, 0})) {
+      std::vector<int64_t> shape;
+      for (const Dim& d : data->type.shape) shape.push_back(d.value());
+      values[{n, 0}] = Tensor::borrow(data->type.element, shape, data->bytes);
+    }
+  const std::vector<Tensor> expected = graph::interpret(*graph, inputs);
+  for (size_t i = 0; i < graph->outputs.size(); ++i) values[graph->outputs[i].value] = expected[i];
+}
+
+Layout RegionOracle::layout_of(Value v) const {
+  const auto it = layouts->find(v);
+  return it != layouts->end() ? it->second : schedule::row_major(graph->type(v).rank());
+}
+
+std::vector<int64_t> RegionOracle::shape_of(Value v) const {
+  std::vector<int64_t> shape;
+  for (const Dim& d : graph->type(v).shape) shape.push_back(d.evaluate(symbols));
+  return shape;
+}
+
+std::vector<int64_t> RegionOracle::parameters(const schedule::LoweredKernel& lowered) const {
+  std::vector<int64_t> p;
+  for (const Dim& d : lowered.parameters) p.push_back(d.evaluate(symbols));
+  return p;
+}
+
+std::string RegionOracle::interpret(const schedule::LoweredKernel& lowered, const kernel::Kernel& kernel) const {
+  try {
+    kernel::verify(kernel);
+    std::vector<Guarded> buffers = buffers_of(*this, lowered);
+    std::vector<kernel::BufferArgument> arguments;
+    for (size_t i = 0; i < buffers.size(); ++i)
+      arguments.push_back({buffers[i].data(), static_cast<int64_t>(buffers[i].bytes() / static_cast<size_t>(bytes_of(kernel.buffers[i].element)))});
+    kernel::Interpreter(kernel).run(arguments, parameters(lowered));
+    return compare(*this, lowered, buffers);
+  } catch (const kernel::KernelFault& fault) {
+    return fmt::format("fault: {} at {}", fault.what(), fault.statement);
+  } catch (const std::exception& error) {
+    return fmt::format("error: {}", error.what());
+  }
+}
+
+CompiledKernels::CompiledKernels(std::span<const kernel::Kernel> kernels, const std::string& target, int threads) {
+  static std::atomic<int> number = 0;
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("fusewise_region_{}_{}.so", getpid(), ++number);
+  codegen::link_shared(codegen::compile_objects(kernels, codegen::target_named(target), threads), path);
+  library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   std::filesystem::remove(path);
-  if (!library) return fmt::format("dlopen: {}", dlerror());
-  std::vector<Guarded> buffers = job.buffers();
+  check(library_ != nullptr, "a compiled kernel does not load");
+}
+
+CompiledKernels::~CompiledKernels() { dlclose(library_); }
+
+std::string CompiledKernels::run(const RegionOracle& oracle, const schedule::LoweredKernel& lowered, const kernel::Kernel& kernel) const {
+  std::vector<Guarded> buffers = buffers_of(oracle, lowered);
   std::vector<void*> pointers;
   for (Guarded& b : buffers) pointers.push_back(b.data());
-  const std::vector<int64_t> parameters = job.parameters();
+  const std::vector<int64_t> parameters = oracle.parameters(lowered);
   SymbolValues named;
   for (size_t i = 0; i < kernel.parameters.size(); ++i) named[kernel.parameters[i]] = parameters[i];
   const auto scratch_bytes = static_cast<size_t>((kernel.scratch_bytes.evaluate(named) + 63) / 64 * 64);
   Guarded scratch(scratch_bytes);
   for (size_t phase = 0; phase < kernel.phases.size(); ++phase) {
     const auto run = reinterpret_cast<void (*)(void* const*, const int64_t*, char*, int64_t, int64_t)>(
-        dlsym(library, codegen::phase_symbol(kernel, phase).c_str()));
-    const auto count = reinterpret_cast<int64_t (*)(const int64_t*)>(dlsym(library, codegen::block_count_symbol(kernel, phase).c_str()));
+        dlsym(library_, codegen::phase_symbol(kernel, phase).c_str()));
+    const auto count = reinterpret_cast<int64_t (*)(const int64_t*)>(dlsym(library_, codegen::block_count_symbol(kernel, phase).c_str()));
     if (!run || !count) return "a phase's symbol is missing";
     const int64_t blocks = count(parameters.data());
     // Out of order and in uneven chunks, as several threads would.
@@ -199,11 +225,8 @@ std::string run_compiled(const Job& job, kernel::Kernel kernel, const std::strin
       b = begin;
     }
   }
-  dlclose(library);
-  return job.compare(buffers);
+  return compare(oracle, lowered, buffers);
 }
-
-}  // namespace
 
 Tensor to_layout(const Tensor& tensor, const Layout& layout) {
   Tensor result(tensor.element, {physical_count(layout, tensor.shape)});
@@ -235,52 +258,23 @@ std::string check_region(const graph::Graph& graph, const graph::Region& region,
   if (!built.verdict.allowed()) return fmt::format("refused: {}: {}", built.verdict.code, built.verdict.detail);
   schedule::LowerOptions options;
   options.vector_lanes = how.vector_bits / 32;
+  const RegionOracle oracle(graph, region, layouts, inputs);
   const schedule::LoweredKernel lowered = schedule::lower(forms, built.tree, options);
-
-  Job job;
-  job.graph = &graph;
-  job.lowered = &lowered;
-  job.layouts = &layouts;
-  job.region = region;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Value v{graph.inputs[i].node, 0};
-    job.values[v] = inputs[i];
-    const Shape& shape = graph.type(v).shape;
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (const auto symbol = shape[d].as_symbol()) job.symbols[*symbol] = inputs[i].shape[d];
-  }
-  for (graph::NodeId n = 0; n < graph.size(); ++n)
-    if (const graph::ConstantData* data = graph::constant_of(graph, {n, 0})) {
-      std::vector<int64_t> shape;
-      for (const Dim& d : data->type.shape) shape.push_back(d.value());
-      job.values[{n, 0}] = Tensor::borrow(data->type.element, shape, data->bytes);
-    }
-  const std::vector<Tensor> expected = graph::interpret(graph, inputs);
-  for (size_t i = 0; i < graph.outputs.size(); ++i) job.values[graph.outputs[i].value] = expected[i];
-
   const auto failed = [&](const char* where, const std::string& what, const kernel::Kernel& kernel) {
     return fmt::format("{}: {}\n{}", where, what, kernel::print(kernel));
   };
-  const kernel::Kernel* current = &lowered.kernel;
-  try {
-    kernel::verify(lowered.kernel);
-    if (how.interpret_lowered)
-      if (const std::string wrong = interpret_kernel(job, lowered.kernel); !wrong.empty()) return failed("lowered", wrong, lowered.kernel);
-    if (!how.interpret_passed && !how.compile) return {};
-    kernel::PassOptions passes;
-    passes.vector_bits = how.vector_bits;
-    const kernel::Kernel passed = kernel::run_passes(lowered.kernel, passes);
-    current = &passed;
-    kernel::verify(passed);
-    if (how.interpret_passed)
-      if (const std::string wrong = interpret_kernel(job, passed); !wrong.empty()) return failed("passed", wrong, passed);
-    if (how.compile)
-      if (const std::string wrong = run_compiled(job, passed, how.target); !wrong.empty()) return failed("compiled", wrong, passed);
-  } catch (const kernel::KernelFault& fault) {
-    return failed("fault", std::string(fault.what()) + " at " + fault.statement, *current);
-  } catch (const std::exception& error) {
-    return failed("error", error.what(), *current);
-  }
+  if (how.interpret_lowered)
+    if (const std::string wrong = oracle.interpret(lowered, lowered.kernel); !wrong.empty()) return failed("lowered", wrong, lowered.kernel);
+  if (!how.interpret_passed && !how.compile) return {};
+  kernel::PassOptions passes;
+  passes.vector_bits = how.vector_bits;
+  kernel::Kernel passed = kernel::run_passes(lowered.kernel, passes);
+  passed.name = "k";
+  if (how.interpret_passed)
+    if (const std::string wrong = oracle.interpret(lowered, passed); !wrong.empty()) return failed("passed", wrong, passed);
+  if (how.compile)
+    if (const std::string wrong = CompiledKernels({&passed, 1}, how.target, 1).run(oracle, lowered, passed); !wrong.empty())
+      return failed("compiled", wrong, passed);
   return {};
 }
 

@@ -2,7 +2,8 @@
 // passes, and as machine code between guard pages) against the reference interpreter, to the bit.
 #pragma once
 
-#include <optional>
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,40 @@ struct RegionRun {
   bool interpret_lowered = true, interpret_passed = true, compile = true;
   std::string target = "native";
   int vector_bits = 256;
+};
+
+// A region on given inputs, and what the reference interpreter makes of them. Graph and layouts must stay alive.
+struct RegionOracle {
+  RegionOracle(const graph::Graph& of_graph, graph::Region of_region, const schedule::Layouts& of_layouts,
+               const std::vector<graph::Tensor>& inputs);
+  const graph::Graph* graph;
+  const schedule::Layouts* layouts;
+  graph::Region region;
+  std::map<graph::Value, graph::Tensor> values;   // row-major: inputs and wanted outputs
+  SymbolValues symbols;
+
+  // Runs a kernel (as lowered, or what passes or a test made of it) in the kernel interpreter. Empty if it is right,
+  // else what differs or what the interpreter found.
+  std::string interpret(const schedule::LoweredKernel& lowered, const kernel::Kernel& kernel) const;
+
+  schedule::Layout layout_of(graph::Value v) const;
+  std::vector<int64_t> shape_of(graph::Value v) const;
+  bool is_input(graph::Value v) const { return !graph::contains(region, v.node); }
+  std::vector<int64_t> parameters(const schedule::LoweredKernel& lowered) const;
+};
+
+// Kernels with different names as machine code in this process.
+class CompiledKernels {
+ public:
+  CompiledKernels(std::span<const kernel::Kernel> kernels, const std::string& target, int threads);
+  ~CompiledKernels();
+  CompiledKernels(const CompiledKernels&) = delete;
+  CompiledKernels& operator=(const CompiledKernels&) = delete;
+  // Between guard pages, blocks out of order. Empty if it is right.
+  std::string run(const RegionOracle& oracle, const schedule::LoweredKernel& lowered, const kernel::Kernel& kernel) const;
+
+ private:
+  void* library_ = nullptr;
 };
 
 // All nodes that have a form, materialising the graph's outputs.

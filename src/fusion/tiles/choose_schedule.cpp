@@ -7,6 +7,7 @@
 
 #include "fusion/tiles/stored_nodes.h"
 #include "schedule/footprint.h"
+#include "schedule/tree.h"
 
 namespace fusewise::fusion {
 
@@ -25,9 +26,11 @@ namespace {
 
 class Chooser {
  public:
+  // `separate`: nodes that must be roots of their own; `small`: register tiles of one row, for regions whose code would
+  // become too long.
   Chooser(const RegionForms& forms, const schedule::Layouts& layouts, const machine::Machine& machine,
-          const TileOptions& options)
-      : forms_(forms), layouts_(layouts), machine_(machine), options_(options) {}
+          const TileOptions& options, const std::set<NodeId>& separate, bool small)
+      : forms_(forms), layouts_(layouts), machine_(machine), options_(options), separate_(separate), small_(small) {}
 
   Schedule choose() {
     result_.order = options_.order;
@@ -41,6 +44,8 @@ class Chooser {
   const schedule::Layouts& layouts_;
   const machine::Machine& machine_;
   const TileOptions& options_;
+  const std::set<NodeId>& separate_;
+  bool small_;
   Schedule result_;
   std::map<NodeId, int> roots_;           // root node -> phase
   std::map<NodeId, int> index_;           // node -> stage
@@ -54,8 +59,9 @@ class Chooser {
     for (Value v : forms_.region.outputs) outputs.push_back(v.node);
     std::sort(outputs.rbegin(), outputs.rend());
     outputs.erase(std::unique(outputs.begin(), outputs.end()), outputs.end());
-    std::set<NodeId> roots;
+    std::set<NodeId> roots = separate_;
     for (NodeId node : outputs) {
+      if (separate_.count(node)) continue;
       const bool attached = std::any_of(roots.begin(), roots.end(), [&](NodeId root) { return owned_in(root, node, roots); });
       if (!attached) roots.insert(node);
     }
@@ -177,6 +183,11 @@ class Chooser {
   int add(StageChoice choice) {
     const int index = static_cast<int>(result_.stages.size());
     index_[choice.node] = index;
+    std::map<int, int64_t> cut;
+    for (LoopChoice& loop : choice.loops) {
+      const auto [outer, first] = cut.emplace(loop.axis, loop.tile);
+      if (!first) loop.tile = outer->second = std::min(loop.tile, outer->second);
+    }
     result_.stages.push_back(std::move(choice));
     return index;
   }
@@ -208,6 +219,7 @@ class Chooser {
                                  host.contractions, panel_of(host.contraction));
     if (!forms_.form(host.contraction).accumulation->multiply_add) host.tile.rows = std::min<int64_t>(host.tile.rows, 4);
     if (host.depthwise) host.tile = {std::min<int64_t>(rows, 7), machine_.lanes(DataType::float32)};
+    if (small_) host.tile = {1, machine_.lanes(DataType::float32)};
     return host;
   }
 
@@ -235,7 +247,7 @@ class Chooser {
       choice.vector_axis = host.column_axis;
     } else if (form.accumulation) {
       const int axis = form.reads.empty() ? -1 : contiguous_axis(forms_, layouts_, choice.node, form.reads[0]);
-      const bool along = axis >= rank && single_reduction_tail(form, axis);
+      const bool along = axis >= rank && !form.accumulation->sequential && single_reduction_tail(form, axis);
       choice.vector_axis = along ? axis : innermost_parallel(choice.node, axis);
     } else {
       choice.vector_axis = innermost_output_axis(choice);
@@ -303,6 +315,21 @@ class Chooser {
     }
     choice.grid_loops = static_cast<int>(choice.loops.size());
     body_loops(choice, host, row, scratch && host.contraction == graph::no_node);
+    if (host.contraction == graph::no_node) single_rows(choice);
+  }
+
+  // What a grid tile leaves would be unrolled as one register tile: an elementwise body takes one row at a time, the
+  // lanes of a reduction one vector.
+  void single_rows(StageChoice& choice) const {
+    const Form& form = forms_.form(choice.node);
+    std::map<int, int64_t> left;
+    for (const LoopChoice& loop : choice.loops) left[loop.axis] = loop.tile;
+    for (int a : choice.storage) {
+      const auto cut = left.find(a);
+      if (cut == left.end() || cut->second <= 1) continue;
+      if (a != choice.vector_axis) choice.loops.push_back({a, 1});
+      else if (form.accumulation) choice.loops.push_back({a, machine_.lanes(form.accumulation->accumulator)});
+    }
   }
 
   // Outer axes run one element at a time, but for an elementwise tree of small rows, which takes more at once.
@@ -330,13 +357,14 @@ class Chooser {
     int64_t others = 1;
     for (int a : outer) others *= extent(choice.node, a);
     const bool contracts = host.contraction != graph::no_node || stored.contracts;
-    int64_t tile = contracts ? 128 : 16;
+    int64_t tile = 128;
     if (!scratch && host.contraction != graph::no_node)
       tile = std::max<int64_t>(host.tile.rows, machine_.l2_bytes / 2 / (4 * std::max<int64_t>(host.depth, 1)));
-    if (!scratch && !contracts) {
+    if (!contracts) {
+      // Stages hang at single rows, so that a tile may have many: enough work for what it costs to begin one.
       const int64_t width = choice.vector_axis >= 0 && choice.vector_axis < forms_.form(choice.node).parallel_axes()
                                 ? extent(choice.node, choice.vector_axis) : 1;
-      tile = std::max<int64_t>(1, 16384 / std::max<int64_t>(width * reduction_elements(choice.node), 1));
+      tile = std::max<int64_t>(scratch ? 16 : 1, 16384 / std::max<int64_t>(width * reduction_elements(choice.node), 1));
     }
     const int64_t unit = std::max<int64_t>(host.row_axis == row ? host.tile.rows : 1, 1);
     while (scratch && tile > unit && scratch_bytes(choice, stored, cone, row, outer, tile) > machine_.l2_bytes / 2) tile /= 2;
@@ -474,9 +502,23 @@ class Chooser {
 
 }  // namespace
 
+// A value that the rules place where it cannot be (an output whose tiles would overlap, a reduction that two trees
+// read) becomes a root of an earlier phase.
 Schedule choose_schedule(const RegionForms& forms, const schedule::Layouts& layouts, const machine::Machine& machine,
                          const TileOptions& options) {
-  return Chooser(forms, layouts, machine, options).choose();
+  std::set<NodeId> separate;
+  bool small = false;
+  while (true) {
+    Schedule schedule = Chooser(forms, layouts, machine, options, separate, small).choose();
+    const Verdict verdict = schedule::build_tree(forms, schedule, layouts).verdict;
+    if (verdict.allowed()) return schedule;
+    if (verdict.code == "code-size") {
+      if (small) return schedule;
+      small = true;
+    } else if (verdict.nodes.empty() || !separate.insert(verdict.nodes[0]).second) {
+      return schedule;
+    }
+  }
 }
 
 }  // namespace fusewise::fusion

@@ -102,6 +102,12 @@ void window_reduce_all(const Window& window, const Tensor& operand, Tensor& resu
   });
 }
 
+// A minimum over no booleans is true, not the greatest byte.
+void keep_boolean(Tensor& result) {
+  if (result.element != DataType::boolean) return;
+  for (uint8_t& value : result.mutable_as<uint8_t>()) value = value != 0 ? 1 : 0;
+}
+
 // The half types are combined in float32 and rounded once.
 DataType working_type(DataType element) { return accumulator_of(element); }
 
@@ -125,6 +131,7 @@ Tensor evaluate_reduce(const Evaluation& e) {
       reduce_rows<decltype(zero), decltype(combine)::value>(rows, length, result, e.pool);
     });
   });
+  keep_boolean(result);
   return narrowed(result, e.element);
 }
 
@@ -140,6 +147,7 @@ Tensor evaluate_window_reduce(const Evaluation& e) {
       window_reduce_all<decltype(zero), decltype(combine)::value>(window, operand, result, e.pool);
     });
   });
+  keep_boolean(result);
   return narrowed(result, e.element);
 }
 

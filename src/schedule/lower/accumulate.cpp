@@ -270,31 +270,9 @@ std::optional<std::pair<ExprId, ExprId>> Lowering::guard_range(const Form& form,
 // them, -1 if none.
 std::vector<int> Lowering::axes_in_body(int index, NodeId node) const {
   const Stage& s = stage(index);
-  std::map<NodeId, std::vector<int>> axes;
-  const Form& own = forms_.form(s.node);
-  for (int a = 0; a < own.parallel_axes(); ++a) axes[s.node].push_back(a);
   std::vector<NodeId> order = {s.node};
   order.insert(order.end(), s.inlined.rbegin(), s.inlined.rend());
-  for (NodeId reader : order) {
-    const auto it = axes.find(reader);
-    if (it == axes.end()) continue;
-    const std::vector<int> reader_axes = it->second;
-    const Form& form = forms_.form(reader);
-    for (const Read& read : form.reads) {
-      const Value operand = forms_.operand(reader, read);
-      if (operand.node == node ? false : !std::binary_search(s.inlined.begin(), s.inlined.end(), operand.node)) continue;
-      const Shape& shape = forms_.graph->type(operand).shape;
-      std::vector<int> mapped;
-      for (size_t d = 0; d < shape.size(); ++d) {
-        const int a = read.guards.empty() ? identity_axis(form, read, static_cast<int>(d), shape[d]) : -1;
-        mapped.push_back(a >= 0 && a < form.parallel_axes() ? reader_axes[static_cast<size_t>(a)] : -1);
-      }
-      const auto [place, first] = axes.emplace(operand.node, mapped);
-      if (!first)
-        for (size_t d = 0; d < mapped.size(); ++d)
-          if (place->second[d] != mapped[d]) place->second[d] = -1;
-    }
-  }
+  const auto axes = equal_axes(forms_, order);
   const auto it = axes.find(node);
   return it != axes.end() ? it->second : std::vector<int>(static_cast<size_t>(forms_.form(node).parallel_axes()), -1);
 }

@@ -52,17 +52,19 @@ BoxDim hull(Builder& builder, const BoxDim& a, const BoxDim& b, const Extent& do
   }
   result.low = builder.min(a.low, b.low);
   const ExprId end = builder.max(builder.add(a.low, a.extent.value), builder.add(b.low, b.extent.value));
-  std::optional<int64_t> bound = domain.bound;
-  if (distance && a.extent.bound && b.extent.bound) {
-    const int64_t span = std::max(*a.extent.bound, *distance + *b.extent.bound) - std::min<int64_t>(0, *distance);
-    bound = bound ? std::min(*bound, span) : span;
-  }
-  result.extent = extent_of(builder, builder.sub(end, result.low), bound, domain.bound_value, 1);
-  // A domain bound says nothing about a hull that sticks out of the domain: such a hull is cut to it.
-  if (!result.inside && !(distance && a.extent.bound && b.extent.bound)) {
-    result = clamp_to(builder, result, domain.value);
-    result.extent.bound = result.extent.exact ? result.extent.exact : domain.bound;
-    if (!result.extent.exact) result.extent.bound_value = domain.bound_value;
+  std::optional<int64_t> span;
+  if (distance && a.extent.bound && b.extent.bound)
+    span = std::max(*a.extent.bound, *distance + *b.extent.bound) - std::min<int64_t>(0, *distance);
+  result.extent = extent_of(builder, builder.sub(end, result.low), span, kernel::none, 1);
+  if (result.extent.exact || (span && !result.inside)) return result;
+  // The domain bounds what lies inside it; a hull that may stick out is cut to it.
+  if (!result.inside) result = clamp_to(builder, result, domain.value);
+  if (result.extent.exact) return result;
+  result.extent.bound = domain.bound;
+  result.extent.bound_value = domain.bound_value;
+  if (span && (!domain.bound || *span < *domain.bound)) {
+    result.extent.bound = span;
+    result.extent.bound_value = builder.integer(*span);
   }
   return result;
 }

@@ -25,7 +25,9 @@ Box Lowering::whole_box(const Shape& shape) {
 
 namespace {
 
-bool is_point(const BoxDim& dim) { return dim.extent.exact == 1; }
+// At most one element: what a reader's border has cut from a point counts as one, so that a box that an inner loop
+// needs lies within what an outer one has computed.
+bool is_point(const BoxDim& dim) { return dim.extent.exact ? *dim.extent.exact == 1 : dim.extent.bound == 1; }
 
 }  // namespace
 
@@ -36,7 +38,8 @@ BoxDim Lowering::image_along(NodeId consumer, const Read& read, size_t dim, cons
   const Form& form = forms_.form(consumer);
   const IndexExpr& index = read.index[dim];
   const BoxDim whole{zero(), domain_extent(domain), true};
-  if (index.gathered) return whole;
+  // A single element is needed as it is, also where a guard keeps a reader's box beside it.
+  if (index.gathered || domain.is(1)) return whole;
   Box axes = box;
   for (size_t a = box.size(); a < form.axes.size(); ++a)
     axes.push_back({zero(), domain_extent(form.axes[a].extent), true});

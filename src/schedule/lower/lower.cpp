@@ -10,7 +10,6 @@ namespace fusewise::schedule {
 Lowering::Lowering(const RegionForms& forms, const Tree& tree, const LowerOptions& options)
     : forms_(forms), tree_(tree), options_(options), builder_(result_.kernel) {
   storage_.resize(tree.stages.size());
-  before_loop_.resize(tree.stages.size());
   ring_done_.resize(tree.stages.size(), kernel::none);
   const auto argument = [&](Value value, bool written) {
     if (arguments_.count(value)) return;
@@ -31,7 +30,7 @@ LoweredKernel Lowering::run() {
     std::vector<int> roots;
     for (size_t i = 0; i < tree_.stages.size(); ++i)
       if (tree_.stages[i].parent < 0 && tree_.stages[i].phase == phase) roots.push_back(static_cast<int>(i));
-    for (int root : roots) result_.kernel.phases.push_back(emit_root(root));
+    if (!roots.empty()) result_.kernel.phases.push_back(emit_phase(roots));
   }
   return std::move(result_);
 }

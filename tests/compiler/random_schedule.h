@@ -1,0 +1,13 @@
+// Random schedules of a region: which members are stored, where each is attached, placements, reuse rules, loops and
+// their tiles, vector axes, grid loops, phases. Most are legal; `build_tree` has the last word.
+#pragma once
+
+#include "random.h"
+#include "schedule/region_forms.h"
+#include "schedule/schedule.h"
+
+namespace fusewise::test {
+
+schedule::Schedule random_schedule(const schedule::RegionForms& forms, Random& random);
+
+}  // namespace fusewise::test
