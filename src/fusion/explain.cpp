@@ -89,6 +89,7 @@ class PlanIndex {
     return result;
   }
 
+  // What prepares its constants counts only where nothing else is left of it.
   std::vector<int> regions_of_model_node(uint32_t model_node) const {
     std::vector<int> result;
     for (NodeId node = 0; node < graph_.size(); ++node)
@@ -96,6 +97,8 @@ class PlanIndex {
         result.insert(result.end(), regions_[node].begin(), regions_[node].end());
     std::sort(result.begin(), result.end());
     result.erase(std::unique(result.begin(), result.end()), result.end());
+    const auto once = [&](int region) { return plan_.regions[static_cast<size_t>(region)].once; };
+    if (!std::all_of(result.begin(), result.end(), once)) std::erase_if(result, once);
     return result;
   }
 

@@ -41,9 +41,11 @@ constexpr Need needs[] = {
 
 std::string needs_of(const ExplainRow& row) {
   if (row.fused) return {};
-  if (row.reason == "cost" && row.ms_if_fused)
-    return fmt::format("one kernel to take {:.4g} ms less than it would ({:.4g} ms)", std::max(0.0, *row.ms_if_fused - row.ms_now),
-                       *row.ms_if_fused);
+  if (row.reason == "cost" && row.ms_if_fused) {
+    const double loss = *row.ms_if_fused - row.ms_now;
+    if (loss > 0) return fmt::format("one kernel to take {:.4g} ms less than it would ({:.4g} ms)", loss, *row.ms_if_fused);
+    return fmt::format("a stronger search: when the pair was tried, the gain of {:.4g} ms was too small to trust or not there yet", -loss);
+  }
   const auto it = std::find_if(std::begin(needs), std::end(needs), [&](const Need& n) { return n.reason == row.reason; });
   return it == std::end(needs) ? std::string() : std::string(it->needs);
 }

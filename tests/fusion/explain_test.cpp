@@ -57,6 +57,20 @@ TEST(Explain, PairsArePricedTheOtherWay) {
   EXPECT_THAT(describe_kernels(graph, plan, options, 0), testing::AllOf(testing::HasSubstr("Gemm 'gemm', Tanh 'tanh'"), testing::HasSubstr("bound by")));
 }
 
+TEST(Explain, PreparedConstantsAreNoReason) {
+  Graph graph;
+  GraphBuilder b(graph);
+  source(b, "Softmax", "softmax");
+  const Value s = softmax(b, b.input("x", f32({512, 512})));
+  source(b, "Gemm", "gemm");
+  const Value scaled = b.map_broadcast(ScalarOp::mul, {weights(b, {512, 4096}), weights(b, {4096})});
+  b.output(b.matmul(s, scaled), "y");
+  const PlanOptions options = test_options(FusionMode::operators);
+  const FusionPlan plan = make_plan(graph, options);
+  ASSERT_TRUE(std::any_of(plan.regions.begin(), plan.regions.end(), [](const PlannedRegion& r) { return r.once; }));
+  EXPECT_NE(explain_pair(graph, plan, options, 0, 1).reason, "once");
+}
+
 TEST(Explain, OffNamesTheMode) {
   const Graph graph = model();
   const std::vector<ExplainRow> rows = explain_model(graph, make_plan(graph, test_options(FusionMode::off)));
