@@ -24,6 +24,5 @@ endif()
 
 # The scalar functions are made of fused multiply-adds; without the instruction each one is a library call.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  set_source_files_properties("${CMAKE_SOURCE_DIR}/src/numerics/functions.cpp" PROPERTIES
-    COMPILE_OPTIONS "-march=x86-64-v3")
+  fusewise_file_options(src/numerics/functions.cpp -march=x86-64-v3)
 endif()
