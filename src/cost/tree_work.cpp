@@ -190,7 +190,9 @@ class StageWork {
 
   void loads(NodeId node) {
     const Form& form = boxes_.forms.form(node);
-    const bool in_tile = node == stage_.node && form.accumulation && form.accumulation->multiply_add;
+    // What a contraction's tile reads, through views or not, is reckoned with its multiply-adds.
+    const bool contracts = form_.accumulation && form_.accumulation->multiply_add;
+    const bool in_tile = contracts && (node == stage_.node || is_view(form));
     for (const Read& read : form.reads) {
       const Value operand = boxes_.forms.operand(node, read);
       const bool member = boxes_.forms.is_member(operand.node);
@@ -202,10 +204,16 @@ class StageWork {
     }
   }
 
+  static bool is_view(const Form& form) {
+    return !form.accumulation && std::none_of(form.body.begin(), form.body.end(), [](const graph::BodyNode& b) {
+      return b.kind == graph::BodyNode::Kind::apply;
+    });
+  }
+
   void load(NodeId node, const Read& read, bool in_tile) {
     const Access access = access_of(boxes_, s_, node, read, steps_, lanes_);
     double n = node == stage_.node ? vectors_ : repeats(node);
-    if (in_tile) {
+    if (in_tile && node == stage_.node) {
       // Shared by the axes of the register tile that the read does not move with.
       n = access == Access::uniform ? points_ / along_ : vectors_;
       for (size_t a = 0; a < boxes_.tile(s_).size(); ++a)
@@ -219,10 +227,16 @@ class StageWork {
     else if (!in_tile) cycles = load_cycles;
     estimate_.cycles.memory_access += n * cycles;
     if (access == Access::reversed) estimate_.cycles.shuffle += n * shuffle_cycles;
-    int divisions = 0;
     for (const graph::IndexExpr& e : read.index)
-      for (const graph::QuasiTerm& q : e.quasi) divisions += (q.divisor.is(1) ? 0 : 1) + (q.modulus.is(0) ? 0 : 1);
-    estimate_.cycles.shuffle += n * divisions * index_division_cycles * (access == Access::scattered ? lanes_ : 1);
+      for (const graph::QuasiTerm& q : e.quasi) {
+        const int divisions = (q.divisor.is(1) ? 0 : 1) + (q.modulus.is(0) ? 0 : 1);
+        // What the reduction does not change is divided once in front of it.
+        const bool fixed = node == stage_.node && std::none_of(q.inner.terms.begin(), q.inner.terms.end(), [&](const graph::AxisTerm& t) {
+          return form_.axes[static_cast<size_t>(t.axis)].reduction;
+        });
+        const double times = fixed ? n / boxes_.reduction_points(stage_.node) : n;
+        estimate_.cycles.shuffle += times * divisions * index_division_cycles * (access == Access::scattered ? lanes_ : 1);
+      }
   }
 
   void stores() {

@@ -13,6 +13,11 @@ namespace fusewise::fusion {
 
 namespace {
 
+// Gains below this share are within what the model cannot tell apart.
+constexpr double least_split_gain = 0.01;
+// A view is stored only for a clear gain: storing it takes memory, and the whole plan is made again.
+constexpr double least_view_gain = 0.1;
+
 class Planner {
  public:
   Planner(const PlanContext& context, std::set<NodeId>& stored)
@@ -53,6 +58,7 @@ class Planner {
       std::vector<NodeId> nodes;
       for (NodeId node : group.nodes)
         if (context_.is_work(node)) nodes.push_back(node);
+      if (!group.schedule) leave_out_constants(nodes);
       if (nodes.empty()) continue;
       Candidate whole;
       whole.nodes = nodes;
@@ -69,6 +75,12 @@ class Planner {
         group_of_[node] = &group;
       }
     }
+  }
+
+  // A group of model nodes means what runs each time, not the packing of their weights.
+  void leave_out_constants(std::vector<NodeId>& nodes) const {
+    const auto once = [&](NodeId node) { return context_.is_once(node); };
+    if (!std::all_of(nodes.begin(), nodes.end(), once)) std::erase_if(nodes, once);
   }
 
   Verdict merge_all(const std::vector<NodeId>& nodes) {
@@ -129,15 +141,90 @@ class Planner {
       else
         evaluated = evaluator_.evaluate(region, constraint ? constraint->grid_tile : 0);
       const auto [first, second] = partition_.parts(c);
-      if (evaluated.verdict) {
+      const bool free_to_split = first >= 0 && !(constraint && constraint->pin);
+      if (evaluated.verdict && free_to_split && cheaper_apart(nodes, evaluated, first, second)) {
+        if (plan_.mode == FusionMode::operators && c == cluster) ++plan_.operators_split;
+        work.push_back(second);
+        work.push_back(first);
+      } else if (evaluated.verdict && !constraint && store_dear_views(region, evaluated)) {
+        restart_ = true;
+      } else if (evaluated.verdict) {
         add_region(region, evaluated, constraint);
-      } else if (first >= 0 && !(constraint && constraint->pin)) {
+      } else if (free_to_split) {
         work.push_back(second);
         work.push_back(first);
       } else {
         store_views(nodes, evaluated.verdict);
       }
     }
+  }
+
+  // Merges were priced one by one; what came later may have spoilt an earlier one. Elementwise chains cannot be spoilt.
+  bool cheaper_apart(const std::vector<NodeId>& nodes, const Evaluated& together, int first, int second) {
+    const bool plain = std::none_of(nodes.begin(), nodes.end(), [&](NodeId n) {
+      const cost::NodeFacts& facts = context_.facts.at(n);
+      return facts.accumulates || facts.pieces || facts.gathers;
+    });
+    if (plain || evaluator_.evaluations() >= context_.options->budget) return false;
+    double apart = 0;
+    for (int part : {first, second}) {
+      const Evaluated& evaluated = evaluator_.evaluate(region_of(context_, partition_.nodes(part)));
+      if (!evaluated.verdict) return false;
+      apart += evaluated.estimate.microseconds;
+    }
+    return apart < together.estimate.microseconds * (1 - least_split_gain);
+  }
+
+  // A view inside a reduction or contraction is read over and over in an order that may not suit: where a kernel that
+  // stores it first is cheaper by far, it gets one.
+  bool store_dear_views(const graph::Region& region, const Evaluated& inside) {
+    const bool accumulates = std::any_of(region.nodes.begin(), region.nodes.end(), [&](NodeId n) { return context_.facts.at(n).accumulates; });
+    if (!accumulates || evaluator_.evaluations() >= context_.options->budget) return false;
+    bool found = false;
+    for (NodeId view : region.nodes) {
+      const cost::NodeFacts& facts = context_.facts.at(view);
+      if (!context_.free[view] || facts.widens || facts.constant_only || !read_by_work(region, view)) continue;
+      const graph::Region stored = view_region(region, view);
+      const Evaluated& first = evaluator_.evaluate(stored);
+      const Evaluated& rest = evaluator_.evaluate(without_view(region, view));
+      if (!first.verdict || !rest.verdict) continue;
+      const double apart = first.estimate.microseconds + rest.estimate.microseconds;
+      if (apart < inside.estimate.microseconds * (1 - least_view_gain)) found = stored_.insert(view).second || found;
+    }
+    return found;
+  }
+
+  bool read_by_work(const graph::Region& region, NodeId view) const {
+    return std::any_of(region.nodes.begin(), region.nodes.end(), [&](NodeId n) {
+      const auto& operands = context_.graph->node(n).operands;
+      return !context_.free[n] && std::any_of(operands.begin(), operands.end(), [&](Value v) { return v.node == view; });
+    });
+  }
+
+  // The kernel that stores a view: it and the free views above it.
+  graph::Region view_region(const graph::Region& region, NodeId view) const {
+    graph::Region result;
+    result.nodes = free_views_of(context_, view);
+    std::erase_if(result.nodes, [&](NodeId n) { return !graph::contains(region, n); });
+    result.nodes.push_back(view);
+    result.outputs = {{view, 0}};
+    return result;
+  }
+
+  // The region as it reads the stored view; views that only that one needed are gone.
+  graph::Region without_view(const graph::Region& region, NodeId view) const {
+    graph::Region result = region;
+    std::erase(result.nodes, view);
+    for (size_t i = result.nodes.size(); i-- > 0;) {
+      const NodeId n = result.nodes[i];
+      if (!context_.free[n]) continue;
+      const bool used = std::any_of(result.nodes.begin(), result.nodes.end(), [&](NodeId reader) {
+        const auto& operands = context_.graph->node(reader).operands;
+        return std::any_of(operands.begin(), operands.end(), [&](Value v) { return v.node == n; });
+      });
+      if (!used) result.nodes.erase(result.nodes.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    return result;
   }
 
   void add_region(const graph::Region& region, const Evaluated& evaluated, const GroupConstraint* constraint) {

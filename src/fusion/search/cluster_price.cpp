@@ -27,6 +27,11 @@ double ClusterPrice::tree(const graph::Region& region) {
   return evaluated.verdict ? evaluated.estimate.microseconds : -1;
 }
 
+bool ClusterPrice::reads_directly(NodeId reader, NodeId producer) const {
+  const auto& operands = context_.graph->node(reader).operands;
+  return std::any_of(operands.begin(), operands.end(), [&](Value v) { return v.node == producer; });
+}
+
 bool ClusterPrice::plain_merge(const std::vector<NodeId>& a, const std::vector<NodeId>& b) const {
   const auto& facts = context_.facts;
   const auto elementwise = [&](NodeId n) {
@@ -34,6 +39,10 @@ bool ClusterPrice::plain_merge(const std::vector<NodeId>& a, const std::vector<N
     return !f.accumulates && !f.gathers && !f.pieces && (!f.view || f.plain_view);
   };
   const double elements = facts.at(b.back()).elements;
+  // Through a view the elements come in another order, which the closed form does not see.
+  for (NodeId n : b)
+    for (NodeId input : context_.inputs[n])
+      if (std::binary_search(a.begin(), a.end(), input) && !reads_directly(n, input)) return false;
   if (!std::all_of(b.begin(), b.end(), [&](NodeId n) { return elementwise(n) && facts.at(n).elements == elements; })) return false;
   int held = 0;
   for (NodeId n : a) {

@@ -26,6 +26,8 @@ class ClusterPrice {
   const PlanContext& context_;
   Evaluator& evaluator_;
   std::vector<NodeId> border_;          // reused
+
+  bool reads_directly(NodeId reader, NodeId producer) const;
 };
 
 }  // namespace fusewise::fusion

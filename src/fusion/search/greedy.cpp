@@ -96,8 +96,9 @@ class Greedy {
     ++result_.candidates;
     Candidate candidate = make_candidate(context_.plan, partition_, entry.a, entry.b);
     if (!is_legal(candidate, context_, false)) return;
+    if (entry.plain && !epilogue_pays(entry, candidate)) return;
     if (!entry.plain && !entry.exact) {
-      if (context_.evaluator.evaluations() >= context_.plan.options->budget && !context_.evaluator.known(candidate.region)) {
+      if (out_of_budget(candidate)) {
         result_.complete = false;
         return;
       }
@@ -120,6 +121,19 @@ class Greedy {
     prices_.erase(entry.b);
     prices_[merged] = price_.closed_form(partition_.nodes(merged));
     propose(merged, false);
+  }
+
+  // An epilogue that a contraction's tiles do not suit (another layout, say) is dearer than a kernel of its own.
+  bool epilogue_pays(const Entry& entry, const Candidate& candidate) {
+    const auto& nodes = partition_.nodes(entry.a);
+    const bool accumulates = std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return context_.plan.facts.at(n).accumulates; });
+    if (!accumulates || out_of_budget(candidate)) return true;
+    const double together = price_.tree(candidate.region);
+    return together >= 0 && together <= tree_price(entry.a) + tree_price(entry.b);
+  }
+
+  bool out_of_budget(const Candidate& candidate) const {
+    return context_.evaluator.evaluations() >= context_.plan.options->budget && !context_.evaluator.known(candidate.region);
   }
 
   double share_of(const std::vector<NodeId>& nodes) const {
