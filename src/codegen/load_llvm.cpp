@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folders of the object that holds this code (the executable or the shared library) and of the executable.
+// The folders of the object that holds this code (the executable or the shared library) and of the executable, and
+// the folder of libraries beside an installed executable.
 std::vector<fs::path> module_folders() {
   std::vector<fs::path> folders;
   Dl_info info{};
@@ -25,8 +26,10 @@ std::vector<fs::path> module_folders() {
   }
   std::error_code error;
   fs::path executable = fs::read_symlink("/proc/self/exe", error);
-  if (!error && (folders.empty() || folders[0] != executable.parent_path()))
-    folders.push_back(executable.parent_path());
+  if (!error) {
+    if (folders.empty() || folders[0] != executable.parent_path()) folders.push_back(executable.parent_path());
+    folders.push_back(executable.parent_path() / FUSEWISE_LIBRARIES_FROM_PROGRAMS);
+  }
   return folders;
 }
 
