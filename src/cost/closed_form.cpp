@@ -13,20 +13,22 @@ using graph::Value;
 
 int home_level(double bytes, bool constant, const machine::Machine& machine, const CostOptions& options) {
   const double shared = static_cast<double>(machine.l3_bytes) * cache_share;
-  if (constant) return options.constant_bytes <= static_cast<double>(machine.l2_bytes) * cache_share ? 2
-                       : options.constant_bytes <= shared                                          ? 3
-                                                                                                   : 4;
+  if (constant)
+    return options.constant_bytes <= static_cast<double>(machine.l2_bytes) * cache_share ? 2
+           : options.constant_bytes <= shared                                            ? 3
+                                                                                         : 4;
   if (bytes <= static_cast<double>(machine.l2_bytes) * cache_share * std::max(options.threads, 1)) return 2;
   return bytes <= shared ? 3 : 4;
 }
 
-void RegionSums::add_value(double bytes, bool constant, const machine::Machine& machine, const CostOptions& options,
-                           double sign) {
+void RegionSums::add_value(double bytes, bool constant, const machine::Machine& machine,
+                           const CostOptions& options, double sign) {
   const int level = home_level(bytes, constant, machine, options);
   (level == 2 ? bytes_l2 : level == 3 ? bytes_l3 : bytes_memory) += sign * bytes;
 }
 
-Estimate price_closed_form(const RegionSums& sums, const machine::Machine& machine, const CostOptions& options) {
+Estimate price_closed_form(const RegionSums& sums, const machine::Machine& machine,
+                           const CostOptions& options) {
   Estimate e;
   e.cycles.vector = sums.cycles;
   e.flops = sums.flops;
@@ -40,8 +42,8 @@ Estimate price_closed_form(const RegionSums& sums, const machine::Machine& machi
   return e;
 }
 
-Estimate price_closed_form(const GraphFacts& facts, const graph::Region& region, const machine::Machine& machine,
-                           const CostOptions& options) {
+Estimate price_closed_form(const GraphFacts& facts, const graph::Region& region,
+                           const machine::Machine& machine, const CostOptions& options) {
   RegionSums sums;
   for (NodeId node : region.nodes) {
     sums.cycles += facts.at(node).cycles;
@@ -57,8 +59,10 @@ double lower_bound_microseconds(const GraphFacts& facts, const machine::Machine&
   double bytes = 0, flops = 0;
   const graph::Graph& graph = *facts.graph;
   for (NodeId id = 0; id < graph.size(); ++id) {
-    if (!facts.at(id).has_form) bytes += facts.at(id).bytes;
-    else if (!facts.at(id).constant_only) flops += facts.at(id).flops;
+    if (!facts.at(id).has_form)
+      bytes += facts.at(id).bytes;
+    else if (!facts.at(id).constant_only)
+      flops += facts.at(id).flops;
   }
   for (const graph::GraphOutput& output : graph.outputs)
     if (facts.at(output.value.node).has_form) bytes += facts.at(output.value.node).bytes;

@@ -6,7 +6,8 @@ namespace fusewise::cost {
 // Cycles per full vector of float32, measured on an AVX-512 Xeon (16 floats): exp 11, tanh 28, erf 33.
 inline constexpr double exp_cycles = 11, tanh_cycles = 28, erf_cycles = 33;
 // The same polynomials and range reductions, scaled by their number of operations against exp.
-inline constexpr double log_cycles = 14, sine_cycles = 20, tangent_cycles = 30, atan_cycles = 25, power_cycles = 34;
+inline constexpr double log_cycles = 14, sine_cycles = 20, tangent_cycles = 30, atan_cycles = 25,
+                        power_cycles = 34;
 // Reciprocal throughput of whole-vector division and square root in instruction tables of this class of CPU.
 inline constexpr double divide_cycles = 8, root_cycles = 9;
 // Integer division has no vector form: about 20 cycles an element, 8 elements a vector.

@@ -26,16 +26,20 @@ std::string Estimate::bound() const {
 
 std::string to_text(const Estimate& e) {
   std::string text = fmt::format("time {:.2f} us, bound by {}\n", e.microseconds, e.bound());
-  text += fmt::format("compute {:.2f} us: cycles multiply-add {:.0f}, vector {:.0f}, functions {:.0f}, conversions {:.0f}, "
-                      "loads and stores {:.0f}, shuffles {:.0f}\n",
-                      e.compute_microseconds, e.cycles.multiply_add, e.cycles.vector, e.cycles.function,
-                      e.cycles.convert, e.cycles.memory_access, e.cycles.shuffle);
-  text += fmt::format("from l2 {:.2f} us ({:.0f} bytes), from l3 {:.2f} us ({:.0f} bytes), from memory {:.2f} us ({:.0f} bytes)\n",
-                      e.l1_microseconds, e.l1_bytes, e.l2_microseconds, e.l2_bytes, e.l3_microseconds, e.l3_bytes);
-  text += fmt::format("overhead {:.2f} us, {:.0f} tiles, {} phases, parallel efficiency {:.2f}, recompute {:.2f}, "
-                      "lane waste {:.2f}, scratch {:.0f} bytes{}\n",
-                      e.overhead_microseconds, e.tiles, e.phases, e.parallel_efficiency, e.recompute, e.tail_waste,
-                      e.scratch_bytes, e.spills ? ", spills" : "");
+  text += fmt::format(
+      "compute {:.2f} us: cycles multiply-add {:.0f}, vector {:.0f}, functions {:.0f}, conversions {:.0f}, "
+      "loads and stores {:.0f}, shuffles {:.0f}\n",
+      e.compute_microseconds, e.cycles.multiply_add, e.cycles.vector, e.cycles.function, e.cycles.convert,
+      e.cycles.memory_access, e.cycles.shuffle);
+  text += fmt::format(
+      "from l2 {:.2f} us ({:.0f} bytes), from l3 {:.2f} us ({:.0f} bytes), from memory {:.2f} us ({:.0f} "
+      "bytes)\n",
+      e.l1_microseconds, e.l1_bytes, e.l2_microseconds, e.l2_bytes, e.l3_microseconds, e.l3_bytes);
+  text += fmt::format(
+      "overhead {:.2f} us, {:.0f} tiles, {} phases, parallel efficiency {:.2f}, recompute {:.2f}, "
+      "lane waste {:.2f}, scratch {:.0f} bytes{}\n",
+      e.overhead_microseconds, e.tiles, e.phases, e.parallel_efficiency, e.recompute, e.tail_waste,
+      e.scratch_bytes, e.spills ? ", spills" : "");
   return text;
 }
 

@@ -20,15 +20,15 @@ struct Estimate {
   double l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
   double flops = 0;
   double tiles = 1;
-  double parallel_efficiency = 1;       // tiles / (ceil(tiles / threads) * threads)
-  double recompute = 1;                 // element computations against the least number of them
-  double tail_waste = 1;                // lanes issued against lanes of use
+  double parallel_efficiency = 1;  // tiles / (ceil(tiles / threads) * threads)
+  double recompute = 1;            // element computations against the least number of them
+  double tail_waste = 1;           // lanes issued against lanes of use
   bool spills = false;
   int phases = 1;
-  double scratch_bytes = 0;             // of one worker
+  double scratch_bytes = 0;  // of one worker
   double compute_microseconds = 0, l1_microseconds = 0, l2_microseconds = 0, l3_microseconds = 0;
-  double overhead_microseconds = 0;     // dispatch, barriers, tiles
-  double microseconds = 0;              // all together
+  double overhead_microseconds = 0;  // dispatch, barriers, tiles
+  double microseconds = 0;           // all together
 
   // The unit or level that dominates: "compute", "l2", "l3", "memory" or "overhead".
   std::string bound() const;

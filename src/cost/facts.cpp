@@ -19,7 +19,8 @@ bool is_static(const Shape& shape) {
 
 bool has_symbol(const graph::LinearIndex& index) {
   return !index.constant.is_constant() ||
-         std::any_of(index.terms.begin(), index.terms.end(), [](const graph::AxisTerm& t) { return !t.coefficient.is_constant(); });
+         std::any_of(index.terms.begin(), index.terms.end(),
+                     [](const graph::AxisTerm& t) { return !t.coefficient.is_constant(); });
 }
 
 bool index_is_static(const Form& form) {
@@ -51,7 +52,8 @@ void classify(NodeFacts& facts) {
   facts.plain_view = facts.view && affine && !facts.gathers && !facts.pieces && form.reads.size() <= 1;
 }
 
-void count(NodeFacts& facts, const graph::TensorType& type, const machine::Machine& machine, const SymbolValues& usual) {
+void count(NodeFacts& facts, const graph::TensorType& type, const machine::Machine& machine,
+           const SymbolValues& usual) {
   for (size_t a = 0; a < facts.form.axes.size(); ++a) {
     const auto extent = static_cast<double>(schedule::usual_value(facts.form.axes[a].extent, usual));
     facts.points *= extent;
@@ -66,7 +68,8 @@ void count(NodeFacts& facts, const graph::TensorType& type, const machine::Machi
 
 }  // namespace
 
-GraphFacts graph_facts(const graph::Graph& graph, const machine::Machine& machine, const SymbolValues& usual) {
+GraphFacts graph_facts(const graph::Graph& graph, const machine::Machine& machine,
+                       const SymbolValues& usual) {
   GraphFacts result;
   result.graph = &graph;
   result.usual = usual;

@@ -10,21 +10,21 @@
 namespace fusewise::cost {
 
 struct NodeFacts {
-  graph::Form form;              // empty for sources that have none
+  graph::Form form;  // empty for sources that have none
   bool has_form = false;
-  double elements = 1;           // of the result
-  double points = 1;             // of the domain: elements times what is reduced for each
-  double bytes = 0;              // of the result
-  double cycles = 0;             // of all points, in whole vectors
+  double elements = 1;  // of the result
+  double points = 1;    // of the domain: elements times what is reduced for each
+  double bytes = 0;     // of the result
+  double cycles = 0;    // of all points, in whole vectors
   double flops = 0;
   double point_operations = 0;
   bool accumulates = false, contracts = false, sequential = false;
-  bool view = false;             // moves elements and computes nothing: one read without guards, or indices
-  bool plain_view = false;       // a view whose index is affine: free inside its readers
+  bool view = false;        // moves elements and computes nothing: one read without guards, or indices
+  bool plain_view = false;  // a view whose index is affine: free inside its readers
   bool gathers = false, pieces = false;
-  bool widens = false;           // a view with more elements than its operand: a broadcast
-  bool constant_only = false;    // depends on constants alone and has a static shape
-  uint64_t signature = 0;        // of form and types: equal for nodes that compute the same function
+  bool widens = false;         // a view with more elements than its operand: a broadcast
+  bool constant_only = false;  // depends on constants alone and has a static shape
+  uint64_t signature = 0;      // of form and types: equal for nodes that compute the same function
 };
 
 struct GraphFacts {

@@ -39,7 +39,8 @@ void add_type(Mixer& mixer, const graph::TensorType& type) {
 
 void add_body(Mixer& mixer, const Form& form) {
   for (const graph::BodyNode& b : form.body) {
-    mixer.add(static_cast<uint64_t>(b.kind) << 16 | static_cast<uint64_t>(b.type) << 8 | static_cast<uint64_t>(b.op));
+    mixer.add(static_cast<uint64_t>(b.kind) << 16 | static_cast<uint64_t>(b.type) << 8 |
+              static_cast<uint64_t>(b.op));
     mixer.add(static_cast<uint64_t>(static_cast<int64_t>(b.read)));
     for (int a : b.arguments) mixer.add(static_cast<uint64_t>(a));
     if (b.kind == graph::BodyNode::Kind::index) add_index(mixer, b.index);

@@ -15,7 +15,9 @@ class Mixer {
     state_ *= 0xBF58476D1CE4E5B9ULL;
     state_ ^= state_ >> 32;
   }
-  void add(const Dim& dim) { add(dim.is_constant() ? static_cast<uint64_t>(dim.constant_part()) : dim.hash() | 1ULL << 63); }
+  void add(const Dim& dim) {
+    add(dim.is_constant() ? static_cast<uint64_t>(dim.constant_part()) : dim.hash() | 1ULL << 63);
+  }
   uint64_t hash() const { return state_; }
 
  private:

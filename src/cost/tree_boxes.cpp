@@ -31,7 +31,8 @@ void TreeBoxes::place(int s) {
   double executions = 1;
   depends_.push_back(schedule::root_dependences(forms, t.cone));
   if (t.parent < 0) {
-    for (int a = 0; a < forms.form(t.node).parallel_axes(); ++a) full.push_back(static_cast<int64_t>(extent(t.node, a)));
+    for (int a = 0; a < forms.form(t.node).parallel_axes(); ++a)
+      full.push_back(static_cast<int64_t>(extent(t.node, a)));
   } else {
     full = needed(t.parent, t.depth).at(t.node);
     executions = this->executions(t.parent);
@@ -88,12 +89,14 @@ bool TreeBoxes::read_moves(int s, NodeId node, const Read& read, int axis) const
   };
   return std::any_of(read.index.begin(), read.index.end(), [&](const IndexExpr& e) {
     return e.gathered || in(e.linear) ||
-           std::any_of(e.quasi.begin(), e.quasi.end(), [&](const graph::QuasiTerm& q) { return in(q.inner); });
+           std::any_of(e.quasi.begin(), e.quasi.end(),
+                       [&](const graph::QuasiTerm& q) { return in(q.inner); });
   });
 }
 
 double TreeBoxes::extent(NodeId node, int axis) const {
-  return static_cast<double>(schedule::usual_value(forms.form(node).axes[static_cast<size_t>(axis)].extent, usual));
+  return static_cast<double>(
+      schedule::usual_value(forms.form(node).axes[static_cast<size_t>(axis)].extent, usual));
 }
 
 double TreeBoxes::reduction_points(NodeId node) const {
@@ -106,7 +109,8 @@ double TreeBoxes::reduction_points(NodeId node) const {
 
 double TreeBoxes::whole_elements(Value value) const {
   double n = 1;
-  for (const Dim& d : forms.graph->type(value).shape) n *= static_cast<double>(schedule::usual_value(d, usual));
+  for (const Dim& d : forms.graph->type(value).shape)
+    n *= static_cast<double>(schedule::usual_value(d, usual));
   return n;
 }
 
@@ -114,8 +118,9 @@ Extents TreeBoxes::image(NodeId node, const Read& read, const Extents& box) cons
   const Form& form = forms.form(node);
   const Shape& shape = forms.graph->type(forms.operand(node, read)).shape;
   const auto axis_extent = [&](int a) {
-    return static_cast<size_t>(a) < box.size() ? box[static_cast<size_t>(a)]
-                                               : schedule::usual_value(form.axes[static_cast<size_t>(a)].extent, usual);
+    return static_cast<size_t>(a) < box.size()
+               ? box[static_cast<size_t>(a)]
+               : schedule::usual_value(form.axes[static_cast<size_t>(a)].extent, usual);
   };
   const auto span = [&](const LinearIndex& linear) {
     int64_t n = 1;
@@ -134,7 +139,8 @@ Extents TreeBoxes::image(NodeId node, const Read& read, const Extents& box) cons
       n = static_cast<int64_t>(std::min(volume(indices), static_cast<double>(whole)));
     }
     for (const graph::QuasiTerm& q : e.quasi) {
-      const int64_t inner = span(q.inner), divisor = std::max<int64_t>(schedule::usual_value(q.divisor, usual), 1);
+      const int64_t inner = span(q.inner),
+                    divisor = std::max<int64_t>(schedule::usual_value(q.divisor, usual), 1);
       int64_t part = (inner - 1) / divisor + 1;
       if (!q.modulus.is(0)) part = std::min(part, schedule::usual_value(q.modulus, usual));
       n += std::abs(schedule::usual_value(q.coefficient, usual)) * (part - 1);
@@ -154,14 +160,15 @@ double linear_step(const LinearIndex& linear, const std::vector<double>& steps, 
     const double s = static_cast<size_t>(t.axis) < steps.size() ? steps[static_cast<size_t>(t.axis)] : 0;
     if (s == 0) continue;
     const auto c = t.coefficient.constant();
-    step += (c ? static_cast<double>(*c) : static_cast<double>(schedule::usual_value(t.coefficient, usual))) * s;
+    step +=
+        (c ? static_cast<double>(*c) : static_cast<double>(schedule::usual_value(t.coefficient, usual))) * s;
   }
   return step;
 }
 
 // The step along one dimension of a read. Division and remainder by a multiple of the lanes keep lanes together.
-double index_step(const IndexExpr& e, const std::vector<double>& steps, const std::map<int, bool>& index_moves,
-                  const SymbolValues& usual, int lanes) {
+double index_step(const IndexExpr& e, const std::vector<double>& steps,
+                  const std::map<int, bool>& index_moves, const SymbolValues& usual, int lanes) {
   double step = linear_step(e.linear, steps, usual);
   for (const graph::QuasiTerm& q : e.quasi) {
     const double inner = linear_step(q.inner, steps, usual);
@@ -178,8 +185,8 @@ double index_step(const IndexExpr& e, const std::vector<double>& steps, const st
   return step;
 }
 
-std::vector<double> read_steps(const TreeBoxes& boxes, NodeId node, const Read& read, const std::vector<double>& steps,
-                               int lanes) {
+std::vector<double> read_steps(const TreeBoxes& boxes, NodeId node, const Read& read,
+                               const std::vector<double>& steps, int lanes) {
   const Form& form = boxes.forms.form(node);
   std::map<int, bool> index_moves;
   for (const IndexExpr& e : read.index)
@@ -192,7 +199,8 @@ std::vector<double> read_steps(const TreeBoxes& boxes, NodeId node, const Read& 
       index_moves[*e.gathered] = moves;
     }
   std::vector<double> result;
-  for (const IndexExpr& e : read.index) result.push_back(index_step(e, steps, index_moves, boxes.usual, lanes));
+  for (const IndexExpr& e : read.index)
+    result.push_back(index_step(e, steps, index_moves, boxes.usual, lanes));
   return result;
 }
 
@@ -217,7 +225,8 @@ std::map<NodeId, std::vector<double>> lane_steps(const TreeBoxes& boxes, int s, 
       const auto [place, fresh] = steps.emplace(producer, found);
       if (fresh) continue;
       for (size_t d = 0; d < found.size(); ++d)
-        if (place->second[d] != found[d] && std::abs(place->second[d]) <= std::abs(found[d])) place->second[d] = found[d];
+        if (place->second[d] != found[d] && std::abs(place->second[d]) <= std::abs(found[d]))
+          place->second[d] = found[d];
     }
   }
   return steps;
@@ -231,12 +240,14 @@ Access access_of(const TreeBoxes& boxes, int s, NodeId node, const Read& read,
   const Value operand = boxes.forms.operand(node, read);
   const Shape& shape = boxes.forms.graph->type(operand).shape;
   int contiguous = -1;
-  const int producer = boxes.forms.is_member(operand.node) ? boxes.tree.stage_index(boxes.forms, operand.node) : -1;
+  const int producer =
+      boxes.forms.is_member(operand.node) ? boxes.tree.stage_index(boxes.forms, operand.node) : -1;
   if (producer >= 0 && boxes.stage(producer).placement != schedule::Placement::memory) {
     if (!boxes.stage(producer).storage.empty()) contiguous = boxes.stage(producer).storage.back();
   } else {
     const auto layout = boxes.tree.layouts.find(operand);
-    if (layout != boxes.tree.layouts.end()) contiguous = layout->second.innermost();
+    if (layout != boxes.tree.layouts.end())
+      contiguous = layout->second.innermost();
     else
       for (size_t d = shape.size(); d-- > 0 && contiguous < 0;)
         if (!shape[d].is(1)) contiguous = static_cast<int>(d);
@@ -245,7 +256,8 @@ Access access_of(const TreeBoxes& boxes, int s, NodeId node, const Read& read,
   for (size_t d = 0; d < found.size(); ++d) {
     if (found[d] == 0) continue;
     const bool inner = static_cast<int>(d) == contiguous;
-    if (access != Access::uniform || !inner || std::isnan(found[d]) || std::abs(found[d]) != 1) return Access::scattered;
+    if (access != Access::uniform || !inner || std::isnan(found[d]) || std::abs(found[d]) != 1)
+      return Access::scattered;
     access = found[d] == 1 ? Access::contiguous : Access::reversed;
   }
   return access;

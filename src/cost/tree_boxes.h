@@ -17,7 +17,8 @@ using schedule::Extents;
 
 class TreeBoxes {
  public:
-  TreeBoxes(const schedule::RegionForms& region_forms, const schedule::Tree& loop_tree, const SymbolValues& usual_values);
+  TreeBoxes(const schedule::RegionForms& region_forms, const schedule::Tree& loop_tree,
+            const SymbolValues& usual_values);
 
   const schedule::RegionForms& forms;
   const schedule::Tree& tree;
@@ -37,7 +38,9 @@ class TreeBoxes {
   // The boxes of all that stage `s`'s subtree computes, for one iteration of its first `l` loops.
   const std::map<NodeId, Extents>& needed(int s, int l) const;
   // Per member of the subtree and dimension, the axes of stage `s` that it moves with.
-  const std::map<NodeId, std::vector<uint64_t>>& dependences(int s) const { return depends_[static_cast<size_t>(s)]; }
+  const std::map<NodeId, std::vector<uint64_t>>& dependences(int s) const {
+    return depends_[static_cast<size_t>(s)];
+  }
   // Does the place of this read of `node` move with axis `axis` of stage `s`?
   bool read_moves(int s, NodeId node, const graph::Read& read, int axis) const;
   double extent(NodeId node, int axis) const;
@@ -69,6 +72,7 @@ Access access_of(const TreeBoxes& boxes, int s, NodeId node, const graph::Read& 
 
 // The parts of the price, each adding to the estimate.
 void add_work(const TreeBoxes& boxes, const machine::Machine& machine, Estimate& estimate);
-void add_traffic(const TreeBoxes& boxes, const machine::Machine& machine, const CostOptions& options, Estimate& estimate);
+void add_traffic(const TreeBoxes& boxes, const machine::Machine& machine, const CostOptions& options,
+                 Estimate& estimate);
 
 }  // namespace fusewise::cost

@@ -7,8 +7,8 @@
 
 namespace fusewise::cost {
 
-Estimate price_tree(const schedule::RegionForms& forms, const schedule::Tree& tree, const machine::Machine& machine,
-                    const CostOptions& options) {
+Estimate price_tree(const schedule::RegionForms& forms, const schedule::Tree& tree,
+                    const machine::Machine& machine, const CostOptions& options) {
   const TreeBoxes boxes(forms, tree, options.usual);
   Estimate estimate;
   estimate.phases = tree.phases;

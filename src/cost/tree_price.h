@@ -7,7 +7,7 @@
 
 namespace fusewise::cost {
 
-Estimate price_tree(const schedule::RegionForms& forms, const schedule::Tree& tree, const machine::Machine& machine,
-                    const CostOptions& options);
+Estimate price_tree(const schedule::RegionForms& forms, const schedule::Tree& tree,
+                    const machine::Machine& machine, const CostOptions& options);
 
 }  // namespace fusewise::cost

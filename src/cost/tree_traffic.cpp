@@ -19,14 +19,16 @@ double bytes_per_element(const graph::TensorType& type) { return std::max(bits_o
 
 class Traffic {
  public:
-  Traffic(const TreeBoxes& boxes, const machine::Machine& machine, const CostOptions& options, Estimate& estimate)
+  Traffic(const TreeBoxes& boxes, const machine::Machine& machine, const CostOptions& options,
+          Estimate& estimate)
       : boxes_(boxes), machine_(machine), options_(options), estimate_(estimate) {}
 
   void add() {
     for (int s = 0; s < boxes_.stages(); ++s) add_stage(s);
     for (int s = 0; s < boxes_.stages(); ++s) {
       const Stage& t = boxes_.stage(s);
-      if (t.placement == Placement::memory) add_whole(boxes_.whole_elements({t.node, 0}) * element_bytes(t.node), false);
+      if (t.placement == Placement::memory)
+        add_whole(boxes_.whole_elements({t.node, 0}) * element_bytes(t.node), false);
       if (t.placement == Placement::scratch) add_scratch(s);
     }
   }
@@ -58,15 +60,18 @@ class Traffic {
     estimate_.scratch_bytes += bytes;
     // Written, and read back at least once, through the level that it fits.
     const double around = total(t.parent, t.depth);
-    if (around > static_cast<double>(machine_.l1_bytes)) estimate_.l1_bytes += 2 * bytes * boxes_.executions(s);
-    if (around > static_cast<double>(machine_.l2_bytes)) estimate_.l2_bytes += 2 * bytes * boxes_.executions(s);
+    if (around > static_cast<double>(machine_.l1_bytes))
+      estimate_.l1_bytes += 2 * bytes * boxes_.executions(s);
+    if (around > static_cast<double>(machine_.l2_bytes))
+      estimate_.l2_bytes += 2 * bytes * boxes_.executions(s);
   }
 
   bool crosses_border(NodeId node, const Read& read) const {
     const Value operand = boxes_.forms.operand(node, read);
     if (!boxes_.forms.is_member(operand.node)) return !schedule::literal_of(*boxes_.forms.graph, operand);
     const int producer = boxes_.tree.stage_index(boxes_.forms, operand.node);
-    return producer >= 0 && boxes_.stage(producer).parent < 0 && producer != boxes_.tree.stage_index(boxes_.forms, node);
+    return producer >= 0 && boxes_.stage(producer).parent < 0 &&
+           producer != boxes_.tree.stage_index(boxes_.forms, node);
   }
 
   double read_bytes(NodeId node, const Read& read, const Extents& box) const {
@@ -76,9 +81,12 @@ class Traffic {
     if (touched.empty()) return bytes;
     int contiguous = static_cast<int>(touched.size()) - 1;
     const auto layout = boxes_.tree.layouts.find(operand);
-    if (layout != boxes_.tree.layouts.end() && layout->second.innermost() >= 0) contiguous = layout->second.innermost();
-    const double run = static_cast<double>(touched[static_cast<size_t>(contiguous)]) * bytes_per_element(boxes_.forms.graph->type(operand));
-    const double whole = boxes_.whole_elements(operand) * bytes_per_element(boxes_.forms.graph->type(operand));
+    if (layout != boxes_.tree.layouts.end() && layout->second.innermost() >= 0)
+      contiguous = layout->second.innermost();
+    const double run = static_cast<double>(touched[static_cast<size_t>(contiguous)]) *
+                       bytes_per_element(boxes_.forms.graph->type(operand));
+    const double whole =
+        boxes_.whole_elements(operand) * bytes_per_element(boxes_.forms.graph->type(operand));
     return run < cache_line ? std::min(bytes * cache_line / run, std::max(whole, bytes)) : bytes;
   }
 
@@ -134,8 +142,10 @@ class Traffic {
       const bool constant = graph::constant_of(*boxes_.forms.graph, value) != nullptr;
       const int home = home_level(whole, constant, machine_, options_);
       estimate_.l1_bytes += fetched(value, from, path, static_cast<double>(machine_.l1_bytes), 1);
-      if (home >= 3) estimate_.l2_bytes += fetched(value, from, path, static_cast<double>(machine_.l2_bytes), 2);
-      if (home >= 4) estimate_.l3_bytes += fetched(value, from, path, static_cast<double>(machine_.l3_bytes), 3);
+      if (home >= 3)
+        estimate_.l2_bytes += fetched(value, from, path, static_cast<double>(machine_.l2_bytes), 2);
+      if (home >= 4)
+        estimate_.l3_bytes += fetched(value, from, path, static_cast<double>(machine_.l3_bytes), 3);
     }
   }
 
@@ -143,12 +153,13 @@ class Traffic {
     const auto& needed = boxes_.needed(p.stage, p.loops);
     double most = 0;
     for (const auto& [node, read] : from)
-      if (const auto box = needed.find(node); box != needed.end()) most = std::max(most, read_bytes(node, *read, box->second));
+      if (const auto box = needed.find(node); box != needed.end())
+        most = std::max(most, read_bytes(node, *read, box->second));
     return most;
   }
 
-  double fetched(Value value, const std::vector<std::pair<NodeId, const Read*>>& from, const std::vector<Position>& path,
-                 double capacity, int level) {
+  double fetched(Value value, const std::vector<std::pair<NodeId, const Read*>>& from,
+                 const std::vector<Position>& path, double capacity, int level) {
     size_t at = 0;
     while (at + 1 < path.size() && total(path[at].stage, path[at].loops) > capacity) ++at;
     // Everything fits: read once, however many stages read it.
@@ -172,7 +183,8 @@ class Traffic {
 
 }  // namespace
 
-void add_traffic(const TreeBoxes& boxes, const machine::Machine& machine, const CostOptions& options, Estimate& estimate) {
+void add_traffic(const TreeBoxes& boxes, const machine::Machine& machine, const CostOptions& options,
+                 Estimate& estimate) {
   Traffic(boxes, machine, options, estimate).add();
 }
 

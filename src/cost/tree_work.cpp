@@ -17,7 +17,11 @@ namespace {
 class StageWork {
  public:
   StageWork(const TreeBoxes& boxes, int s, const machine::Machine& machine, Estimate& estimate)
-      : boxes_(boxes), s_(s), stage_(boxes.stage(s)), form_(boxes.forms.form(stage_.node)), machine_(machine),
+      : boxes_(boxes),
+        s_(s),
+        stage_(boxes.stage(s)),
+        form_(boxes.forms.form(stage_.node)),
+        machine_(machine),
         estimate_(estimate) {
     const DataType type = boxes.forms.graph->type({stage_.node, 0}).element;
     const DataType computed = form_.accumulation ? form_.accumulation->accumulator : arithmetic_type_of(type);
@@ -27,7 +31,8 @@ class StageWork {
     along_ = 1;
     if (stage_.vector_axis >= 0) {
       const auto axis = static_cast<size_t>(stage_.vector_axis);
-      along_ = axis < boxes.tile(s).size() ? static_cast<double>(boxes.tile(s)[axis]) : boxes.extent(stage_.node, stage_.vector_axis);
+      along_ = axis < boxes.tile(s).size() ? static_cast<double>(boxes.tile(s)[axis])
+                                           : boxes.extent(stage_.node, stage_.vector_axis);
     }
     along_ = std::max(along_, 1.0);
     vectors_along_ = std::ceil(along_ / lanes_);
@@ -39,8 +44,10 @@ class StageWork {
 
   void add(double& least_points, double& issued, double& useful, double& done_points) {
     const bool contracts = form_.accumulation && form_.accumulation->multiply_add;
-    if (contracts) contraction();
-    else plain(stage_.node);
+    if (contracts)
+      contraction();
+    else
+      plain(stage_.node);
     if (form_.accumulation && !form_.accumulation->sequential) chain_latency();
     for (NodeId node : stage_.inlined) plain(node);
     for (NodeId node : stage_.inlined) loads(node);
@@ -57,7 +64,8 @@ class StageWork {
     // What is computed, views aside, against computing each element once.
     const PointWork work = point_work(form_, machine_);
     done_points += points_ * work.operations;
-    least_points += boxes_.whole_elements({stage_.node, 0}) * boxes_.reduction_points(stage_.node) * work.operations;
+    least_points +=
+        boxes_.whole_elements({stage_.node, 0}) * boxes_.reduction_points(stage_.node) * work.operations;
     for (NodeId node : stage_.inlined) {
       const PointWork inner = point_work(boxes_.forms.form(node), machine_);
       done_points += repeats(node) * lanes_of(node) * inner.operations;
@@ -76,14 +84,15 @@ class StageWork {
   int full_lanes_ = 1, lanes_ = 1;
   double points_ = 0, along_ = 1, vectors_along_ = 1, waste_ = 1, vectors_ = 0;
   std::map<NodeId, std::vector<double>> steps_;
-  std::map<NodeId, uint64_t> axes_of_;    // the stage's axes that a node's value moves with
+  std::map<NodeId, uint64_t> axes_of_;  // the stage's axes that a node's value moves with
 
   void find_dependences() {
     uint64_t all = 0;
     for (size_t a = 0; a < form_.axes.size(); ++a) all |= uint64_t{1} << std::min<size_t>(a, 63);
     axes_of_[stage_.node] = all;
     std::map<NodeId, std::vector<uint64_t>> bits;
-    for (size_t a = 0; a < form_.axes.size(); ++a) bits[stage_.node].push_back(uint64_t{1} << std::min<size_t>(a, 63));
+    for (size_t a = 0; a < form_.axes.size(); ++a)
+      bits[stage_.node].push_back(uint64_t{1} << std::min<size_t>(a, 63));
     std::vector<NodeId> order = {stage_.node};
     order.insert(order.end(), stage_.inlined.rbegin(), stage_.inlined.rend());
     for (NodeId node : order) {
@@ -159,30 +168,37 @@ class StageWork {
     const double vectors = stage_.vector_axis < 0 ? 1 : vectors_along_;
     const double tiles = points_ / std::max(rows * (stage_.vector_axis < 0 ? 1 : along_), 1.0);
     bool every_read_moves = stage_.vector_axis >= 0;
-    for (const Read& read : form_.reads) every_read_moves = every_read_moves && uses(read, stage_.vector_axis);
+    for (const Read& read : form_.reads)
+      every_read_moves = every_read_moves && uses(read, stage_.vector_axis);
     const double live = std::min(rows, 64.0);
     const double work = rows * vectors;
     const double loads = every_read_moves ? work + vectors : rows + vectors;
     const double latency = add_latency * machine_.fma_units;
     const double busy = std::max({work, 0.8 * loads, latency}) + 0.12 * loads;
-    estimate_.cycles.multiply_add += tiles * busy / machine_.fma_units *
-                                     std::max(1.0, bits_of(form_.accumulation->accumulator) / 32.0 * lanes_ / full_lanes_);
-    if (!every_read_moves && live * vectors + vectors > machine_.vector_registers + 0.5) estimate_.spills = true;
+    estimate_.cycles.multiply_add +=
+        tiles * busy / machine_.fma_units *
+        std::max(1.0, bits_of(form_.accumulation->accumulator) / 32.0 * lanes_ / full_lanes_);
+    if (!every_read_moves && live * vectors + vectors > machine_.vector_registers + 0.5)
+      estimate_.spills = true;
   }
 
   static bool uses(const Read& read, int axis) {
     return std::any_of(read.index.begin(), read.index.end(), [&](const graph::IndexExpr& e) {
       const auto in = [&](const graph::LinearIndex& l) {
-        return std::any_of(l.terms.begin(), l.terms.end(), [&](const graph::AxisTerm& t) { return t.axis == axis; });
+        return std::any_of(l.terms.begin(), l.terms.end(),
+                           [&](const graph::AxisTerm& t) { return t.axis == axis; });
       };
-      return in(e.linear) || std::any_of(e.quasi.begin(), e.quasi.end(), [&](const graph::QuasiTerm& q) { return in(q.inner); });
+      return in(e.linear) || std::any_of(e.quasi.begin(), e.quasi.end(),
+                                         [&](const graph::QuasiTerm& q) { return in(q.inner); });
     });
   }
 
   // Additions to one accumulator wait for each other.
   void chain_latency() {
     const bool along_reduction = stage_.vector_axis >= form_.parallel_axes();
-    const double chains = along_reduction ? std::max(1.0, static_cast<double>(boxes_.tree.order.lanes) / lanes_) : vectors_along_;
+    const double chains = along_reduction
+                              ? std::max(1.0, static_cast<double>(boxes_.tree.order.lanes) / lanes_)
+                              : vectors_along_;
     const double issue = point_work(form_, machine_).cycles.vector;
     const double wait = add_latency / std::min(chains, add_latency / std::max(issue, 0.1));
     estimate_.cycles.vector += std::max(0.0, wait - issue) * vectors_;
@@ -205,9 +221,9 @@ class StageWork {
   }
 
   static bool is_view(const Form& form) {
-    return !form.accumulation && std::none_of(form.body.begin(), form.body.end(), [](const graph::BodyNode& b) {
-      return b.kind == graph::BodyNode::Kind::apply;
-    });
+    return !form.accumulation &&
+           std::none_of(form.body.begin(), form.body.end(),
+                        [](const graph::BodyNode& b) { return b.kind == graph::BodyNode::Kind::apply; });
   }
 
   void load(NodeId node, const Read& read, bool in_tile) {
@@ -223,19 +239,24 @@ class StageWork {
       n = points_ / along_;
     }
     double cycles = 0;
-    if (access == Access::scattered) cycles = lanes_ * lane_load_cycles;
-    else if (!in_tile) cycles = load_cycles;
+    if (access == Access::scattered)
+      cycles = lanes_ * lane_load_cycles;
+    else if (!in_tile)
+      cycles = load_cycles;
     estimate_.cycles.memory_access += n * cycles;
     if (access == Access::reversed) estimate_.cycles.shuffle += n * shuffle_cycles;
     for (const graph::IndexExpr& e : read.index)
       for (const graph::QuasiTerm& q : e.quasi) {
         const int divisions = (q.divisor.is(1) ? 0 : 1) + (q.modulus.is(0) ? 0 : 1);
         // What the reduction does not change is divided once in front of it.
-        const bool fixed = node == stage_.node && std::none_of(q.inner.terms.begin(), q.inner.terms.end(), [&](const graph::AxisTerm& t) {
-          return form_.axes[static_cast<size_t>(t.axis)].reduction;
-        });
+        const bool fixed =
+            node == stage_.node &&
+            std::none_of(q.inner.terms.begin(), q.inner.terms.end(), [&](const graph::AxisTerm& t) {
+              return form_.axes[static_cast<size_t>(t.axis)].reduction;
+            });
         const double times = fixed ? n / boxes_.reduction_points(stage_.node) : n;
-        estimate_.cycles.shuffle += times * divisions * index_division_cycles * (access == Access::scattered ? lanes_ : 1);
+        estimate_.cycles.shuffle +=
+            times * divisions * index_division_cycles * (access == Access::scattered ? lanes_ : 1);
       }
   }
 
@@ -247,7 +268,8 @@ class StageWork {
     if (stage_.placement == Placement::memory) {
       const auto layout = boxes_.tree.layouts.find({stage_.node, 0});
       contiguous = static_cast<int>(shape.size()) - 1;
-      if (layout != boxes_.tree.layouts.end()) contiguous = layout->second.innermost();
+      if (layout != boxes_.tree.layouts.end())
+        contiguous = layout->second.innermost();
       else
         while (contiguous > 0 && shape[static_cast<size_t>(contiguous)].is(1)) --contiguous;
     }
@@ -261,7 +283,8 @@ class StageWork {
 
 void add_work(const TreeBoxes& boxes, const machine::Machine& machine, Estimate& estimate) {
   double least = 0, issued = 0, useful = 0, done = 0;
-  for (int s = 0; s < boxes.stages(); ++s) StageWork(boxes, s, machine, estimate).add(least, issued, useful, done);
+  for (int s = 0; s < boxes.stages(); ++s)
+    StageWork(boxes, s, machine, estimate).add(least, issued, useful, done);
   if (useful > 0) estimate.tail_waste = issued / useful;
   if (least > 0) estimate.recompute = std::max(1.0, done / least);
 }

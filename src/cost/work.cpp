@@ -39,7 +39,7 @@ double cycles_of(ScalarOp op) {
     case ScalarOp::max:
     case ScalarOp::min:
     case ScalarOp::sign:
-      return 2 / alu_per_cycle;   // NaN and the sign of zero take a second instruction
+      return 2 / alu_per_cycle;  // NaN and the sign of zero take a second instruction
     default:
       return 1 / alu_per_cycle;
   }
@@ -61,7 +61,8 @@ PointWork point_work(const graph::Form& form, const machine::Machine& machine) {
       work.cycles.convert += convert_cycles * std::max(width, 1.0);
     } else {
       const double cycles = cycles_of(b.op) * width;
-      (class_of(b.op) == ScalarClass::function || cycles > 2 ? work.cycles.function : work.cycles.vector) += cycles;
+      (class_of(b.op) == ScalarClass::function || cycles > 2 ? work.cycles.function : work.cycles.vector) +=
+          cycles;
       work.flops += 1;
     }
     work.operations += 1;

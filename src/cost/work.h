@@ -7,9 +7,9 @@
 namespace fusewise::cost {
 
 struct PointWork {
-  UnitCycles cycles;             // per machine vector of points
-  double flops = 0;              // per point
-  double operations = 0;         // applied, multiply-adds as one
+  UnitCycles cycles;      // per machine vector of points
+  double flops = 0;       // per point
+  double operations = 0;  // applied, multiply-adds as one
 };
 
 PointWork point_work(const graph::Form& form, const machine::Machine& machine);

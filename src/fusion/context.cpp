@@ -57,8 +57,10 @@ void connect(PlanContext& context) {
     if (!context.needed[id] || context.is_source(id)) continue;
     std::vector<NodeId>& inputs = context.inputs[id];
     for (Value v : graph.node(id).operands) {
-      if (context.free[v.node]) inputs.insert(inputs.end(), context.inputs[v.node].begin(), context.inputs[v.node].end());
-      else if (!schedule::literal_of(graph, v)) inputs.push_back(v.node);
+      if (context.free[v.node])
+        inputs.insert(inputs.end(), context.inputs[v.node].begin(), context.inputs[v.node].end());
+      else if (!schedule::literal_of(graph, v))
+        inputs.push_back(v.node);
     }
     unique(inputs);
     if (context.free[id]) continue;
@@ -69,7 +71,8 @@ void connect(PlanContext& context) {
 
 }  // namespace
 
-PlanContext make_context(const graph::Graph& graph, const PlanOptions& options, const std::set<NodeId>& stored) {
+PlanContext make_context(const graph::Graph& graph, const PlanOptions& options,
+                         const std::set<NodeId>& stored) {
   PlanContext context;
   context.graph = &graph;
   context.options = &options;
@@ -105,16 +108,18 @@ graph::Region region_of(const PlanContext& context, const std::vector<NodeId>& n
     work.pop_back();
     for (Value v : context.graph->node(next).operands) {
       if (!context.free[v.node]) continue;
-      if (std::find(region.nodes.begin() + static_cast<std::ptrdiff_t>(nodes.size()), region.nodes.end(), v.node) != region.nodes.end()) continue;
+      if (std::find(region.nodes.begin() + static_cast<std::ptrdiff_t>(nodes.size()), region.nodes.end(),
+                    v.node) != region.nodes.end())
+        continue;
       region.nodes.push_back(v.node);
       work.push_back(v.node);
     }
   }
   std::sort(region.nodes.begin(), region.nodes.end());
   for (NodeId node : nodes) {
-    const bool outside = std::any_of(context.readers[node].begin(), context.readers[node].end(), [&](NodeId reader) {
-      return !std::binary_search(nodes.begin(), nodes.end(), reader);
-    });
+    const bool outside =
+        std::any_of(context.readers[node].begin(), context.readers[node].end(),
+                    [&](NodeId reader) { return !std::binary_search(nodes.begin(), nodes.end(), reader); });
     if (outside || context.is_output[node]) region.outputs.push_back({node, 0});
   }
   return region;

@@ -17,7 +17,7 @@ struct PlanContext {
   const PlanOptions* options = nullptr;
   cost::GraphFacts facts;
   cost::CostOptions cost;
-  std::vector<bool> needed;                      // something leads from it to an output
+  std::vector<bool> needed;  // something leads from it to an output
   std::vector<bool> is_output;
   // Views that are computed inside whoever reads them and are no kernel of their own.
   std::vector<bool> free;
@@ -32,7 +32,8 @@ struct PlanContext {
 };
 
 // `stored`: views that must not be free.
-PlanContext make_context(const graph::Graph& graph, const PlanOptions& options, const std::set<NodeId>& stored);
+PlanContext make_context(const graph::Graph& graph, const PlanOptions& options,
+                         const std::set<NodeId>& stored);
 
 // The region that computes `nodes` (sorted, all of them work): the free views that they read come with it.
 graph::Region region_of(const PlanContext& context, const std::vector<NodeId>& nodes);

@@ -45,7 +45,8 @@ Reason reason_of(const LegalityContext& context, const FusionPlan& plan, int a, 
     candidate.b = cb;
   }
   Verdict verdict = is_legal(candidate, context, false);
-  if (verdict && context.evaluator.evaluations() >= context.plan.options->budget && !context.evaluator.known(candidate.region)) {
+  if (verdict && context.evaluator.evaluations() >= context.plan.options->budget &&
+      !context.evaluator.known(candidate.region)) {
     reason.code = "budget";
     reason.detail = "the search ended before this pair was priced";
     return reason;
@@ -65,7 +66,8 @@ Reason reason_of(const LegalityContext& context, const FusionPlan& plan, int a, 
 
 }  // namespace
 
-void add_cuts(const PlanContext& context, const Partition& partition, Evaluator& evaluator, FusionPlan& plan) {
+void add_cuts(const PlanContext& context, const Partition& partition, Evaluator& evaluator,
+              FusionPlan& plan) {
   const LegalityContext legality{context, partition, evaluator};
   std::vector<int> region_of_node(context.graph->size(), -1);
   for (size_t r = 0; r < plan.regions.size(); ++r)
@@ -80,7 +82,8 @@ void add_cuts(const PlanContext& context, const Partition& partition, Evaluator&
       if (a == b) continue;
       auto it = reasons.find({a, b});
       if (it == reasons.end()) it = reasons.emplace(std::pair{a, b}, reason_of(legality, plan, a, b)).first;
-      plan.cuts.push_back({input, node, it->second.code, it->second.detail, it->second.fused, it->second.now});
+      plan.cuts.push_back(
+          {input, node, it->second.code, it->second.detail, it->second.fused, it->second.now});
     }
   }
 }

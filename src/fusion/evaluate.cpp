@@ -17,7 +17,8 @@ using schedule::Schedule;
 namespace {
 
 uint64_t position_of(const Region& region, NodeId node) {
-  return static_cast<uint64_t>(std::lower_bound(region.nodes.begin(), region.nodes.end(), node) - region.nodes.begin());
+  return static_cast<uint64_t>(std::lower_bound(region.nodes.begin(), region.nodes.end(), node) -
+                               region.nodes.begin());
 }
 
 void add_layout(cost::Mixer& mixer, const schedule::Layouts& layouts, Value value) {
@@ -77,14 +78,16 @@ Schedule with_positions(const Schedule& schedule, const Region& region) {
 
 namespace {
 
-Evaluated price(const PlanContext& context, const Region& region, const schedule::RegionForms& forms, Schedule schedule) {
+Evaluated price(const PlanContext& context, const Region& region, const schedule::RegionForms& forms,
+                Schedule schedule) {
   Evaluated result;
   schedule::TreeResult tree = schedule::build_tree(forms, schedule, context.options->layouts);
   result.verdict = tree.verdict;
   if (!tree.verdict) return result;
   if (tree.tree.phases > 1)
-    result.verdict = Verdict::forbid("phases", "part of it has to be complete before the rest can begin, which takes a "
-                                               "second phase with a barrier");
+    result.verdict = Verdict::forbid("phases",
+                                     "part of it has to be complete before the rest can begin, which takes a "
+                                     "second phase with a barrier");
   result.estimate = cost::price_tree(forms, tree.tree, context.options->machine, context.cost);
   result.schedule = with_positions(schedule, region);
   return result;

@@ -13,7 +13,7 @@ namespace fusewise::fusion {
 
 struct Evaluated {
   Verdict verdict = Verdict::allow();
-  schedule::Schedule schedule;          // node ids are positions in the region's sorted nodes
+  schedule::Schedule schedule;  // node ids are positions in the region's sorted nodes
   cost::Estimate estimate;
 };
 
@@ -32,7 +32,8 @@ class Evaluator {
 };
 
 // The price of a given schedule of a region, or the reason why it is refused.
-Evaluated evaluate_schedule(const PlanContext& context, const graph::Region& region, const schedule::Schedule& schedule);
+Evaluated evaluate_schedule(const PlanContext& context, const graph::Region& region,
+                            const schedule::Schedule& schedule);
 
 // The schedule with positions replaced by the region's nodes, and back.
 schedule::Schedule with_nodes(const schedule::Schedule& schedule, const graph::Region& region);

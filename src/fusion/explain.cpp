@@ -15,7 +15,8 @@ namespace {
 // Which regions compute a primitive, and the cut between two regions.
 class PlanIndex {
  public:
-  PlanIndex(const graph::Graph& graph, const FusionPlan& plan) : graph_(graph), plan_(plan), regions_(graph.size()) {
+  PlanIndex(const graph::Graph& graph, const FusionPlan& plan)
+      : graph_(graph), plan_(plan), regions_(graph.size()) {
     for (size_t r = 0; r < plan.regions.size(); ++r)
       for (NodeId node : plan.regions[r].region.nodes) regions_[node].push_back(static_cast<int>(r));
     for (const CutEdge& cut : plan.cuts)
@@ -44,7 +45,9 @@ class PlanIndex {
       if (std::find(regions_[b].begin(), regions_[b].end(), r) != regions_[b].end()) return r;
     return -1;
   }
-  double ms_of(int region) const { return plan_.regions[static_cast<size_t>(region)].predicted_microseconds / 1e3; }
+  double ms_of(int region) const {
+    return plan_.regions[static_cast<size_t>(region)].predicted_microseconds / 1e3;
+  }
 
   // Adds what one edge between primitives says about its two model nodes.
   void add_edge(ExplainRow& row, bool fresh, NodeId from, NodeId to) const {
@@ -80,12 +83,15 @@ class PlanIndex {
         const int from = owner(graph_, v.node);
         if (regions_[v.node].empty() || from < 0 || to < 0 || from == to) continue;
         const auto [it, fresh] = known.try_emplace({from, to}, result.size());
-        if (fresh) result.push_back({static_cast<uint32_t>(from), static_cast<uint32_t>(to), false, {}, {}, 0, {}, {}, {}});
+        if (fresh)
+          result.push_back(
+              {static_cast<uint32_t>(from), static_cast<uint32_t>(to), false, {}, {}, 0, {}, {}, {}});
         add_edge(result[it->second], fresh, v.node, node);
       }
     }
-    std::sort(result.begin(), result.end(),
-              [](const ExplainRow& a, const ExplainRow& b) { return std::pair(a.from, a.to) < std::pair(b.from, b.to); });
+    std::sort(result.begin(), result.end(), [](const ExplainRow& a, const ExplainRow& b) {
+      return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+    });
     return result;
   }
 
@@ -125,11 +131,13 @@ PlanContext context_of(const graph::Graph& graph, const FusionPlan& plan, const 
 }
 
 // The two kernels that a fused one would be if it were cut in front of `model_node`.
-std::optional<double> price_apart(const PlanContext& context, Evaluator& evaluator, const graph::Region& region, uint32_t model_node) {
+std::optional<double> price_apart(const PlanContext& context, Evaluator& evaluator,
+                                  const graph::Region& region, uint32_t model_node) {
   std::vector<NodeId> first, second;
   for (NodeId node : work_of(context, region)) {
     bool behind = PlanIndex::owner(*context.graph, node) == static_cast<int>(model_node);
-    for (NodeId input : context.inputs[node]) behind = behind || std::binary_search(second.begin(), second.end(), input);
+    for (NodeId input : context.inputs[node])
+      behind = behind || std::binary_search(second.begin(), second.end(), input);
     (behind ? second : first).push_back(node);
   }
   if (first.empty() || second.empty()) return std::nullopt;
@@ -142,10 +150,12 @@ std::optional<double> price_apart(const PlanContext& context, Evaluator& evaluat
   return sum;
 }
 
-void price_together(const PlanContext& context, Evaluator& evaluator, const FusionPlan& plan, int a, int b, ExplainRow& row) {
+void price_together(const PlanContext& context, Evaluator& evaluator, const FusionPlan& plan, int a, int b,
+                    ExplainRow& row) {
   Candidate candidate;
   for (int r : {a, b})
-    for (NodeId node : work_of(context, plan.regions[static_cast<size_t>(r)].region)) candidate.nodes.push_back(node);
+    for (NodeId node : work_of(context, plan.regions[static_cast<size_t>(r)].region))
+      candidate.nodes.push_back(node);
   std::sort(candidate.nodes.begin(), candidate.nodes.end());
   candidate.nodes.erase(std::unique(candidate.nodes.begin(), candidate.nodes.end()), candidate.nodes.end());
   candidate.region = region_of(context, candidate.nodes);
@@ -179,7 +189,9 @@ void price_together(const PlanContext& context, Evaluator& evaluator, const Fusi
 
 }  // namespace
 
-std::vector<ExplainRow> explain_model(const graph::Graph& graph, const FusionPlan& plan) { return PlanIndex(graph, plan).rows(); }
+std::vector<ExplainRow> explain_model(const graph::Graph& graph, const FusionPlan& plan) {
+  return PlanIndex(graph, plan).rows();
+}
 
 std::vector<ExplainRow> explain_node(const graph::Graph& graph, const FusionPlan& plan, uint32_t model_node) {
   std::vector<ExplainRow> rows = explain_model(graph, plan);
@@ -187,7 +199,8 @@ std::vector<ExplainRow> explain_node(const graph::Graph& graph, const FusionPlan
   return rows;
 }
 
-ExplainRow explain_pair(const graph::Graph& graph, const FusionPlan& plan, const PlanOptions& options, uint32_t from, uint32_t to) {
+ExplainRow explain_pair(const graph::Graph& graph, const FusionPlan& plan, const PlanOptions& options,
+                        uint32_t from, uint32_t to) {
   const PlanIndex index(graph, plan);
   ExplainRow row;
   row.from = from;
@@ -203,7 +216,8 @@ ExplainRow explain_pair(const graph::Graph& graph, const FusionPlan& plan, const
   std::vector<int> common;
   std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(common));
   const std::vector<ExplainRow> rows = index.rows();
-  const auto edge = std::find_if(rows.begin(), rows.end(), [&](const ExplainRow& r) { return r.from == from && r.to == to; });
+  const auto edge = std::find_if(rows.begin(), rows.end(),
+                                 [&](const ExplainRow& r) { return r.from == from && r.to == to; });
   if (edge != rows.end()) row = *edge;
   if (!common.empty() && (edge == rows.end() || edge->fused)) {
     row.fused = true;
@@ -211,7 +225,8 @@ ExplainRow explain_pair(const graph::Graph& graph, const FusionPlan& plan, const
     row.detail = "one kernel computes both";
     row.ms_now = index.ms_of(common.front());
     row.ms_if_fused = row.ms_now;
-    row.ms_if_apart = price_apart(context, evaluator, plan.regions[static_cast<size_t>(common.front())].region, to);
+    row.ms_if_apart =
+        price_apart(context, evaluator, plan.regions[static_cast<size_t>(common.front())].region, to);
     return row;
   }
   if (edge == rows.end()) {
@@ -224,7 +239,8 @@ ExplainRow explain_pair(const graph::Graph& graph, const FusionPlan& plan, const
   return row;
 }
 
-std::string describe_kernels(const graph::Graph& graph, const FusionPlan& plan, const PlanOptions& options, uint32_t model_node) {
+std::string describe_kernels(const graph::Graph& graph, const FusionPlan& plan, const PlanOptions& options,
+                             uint32_t model_node) {
   const PlanIndex index(graph, plan);
   const PlanContext context = context_of(graph, plan, options);
   std::string text;

@@ -12,14 +12,14 @@
 namespace fusewise::fusion {
 
 struct ExplainRow {
-  uint32_t from = 0, to = 0;             // model nodes: `to` reads what `from` computes
+  uint32_t from = 0, to = 0;  // model nodes: `to` reads what `from` computes
   bool fused = false;
-  std::string reason;                    // "fused", "cost", "mode", "pinned", "budget" or the code of a refusal
-  std::string detail;                    // the reason in a sentence
-  double ms_now = 0;                     // of the kernels that compute them
-  std::optional<double> ms_if_fused;     // of the one kernel; nothing where none is possible
-  std::optional<double> ms_if_apart;     // fused pairs, when asked: of two kernels, cut between them
-  std::string needs;                     // what would have to change
+  std::string reason;                 // "fused", "cost", "mode", "pinned", "budget" or the code of a refusal
+  std::string detail;                 // the reason in a sentence
+  double ms_now = 0;                  // of the kernels that compute them
+  std::optional<double> ms_if_fused;  // of the one kernel; nothing where none is possible
+  std::optional<double> ms_if_apart;  // fused pairs, when asked: of two kernels, cut between them
+  std::string needs;                  // what would have to change
 };
 
 // A row for each pair of model nodes with an edge between them.
@@ -27,8 +27,8 @@ std::vector<ExplainRow> explain_model(const graph::Graph& graph, const FusionPla
 // The rows that a node is part of.
 std::vector<ExplainRow> explain_node(const graph::Graph& graph, const FusionPlan& plan, uint32_t model_node);
 // Two model nodes, neighbours or not, priced both ways. Options as given to make_plan.
-ExplainRow explain_pair(const graph::Graph& graph, const FusionPlan& plan, const PlanOptions& options, uint32_t from,
-                        uint32_t to);
+ExplainRow explain_pair(const graph::Graph& graph, const FusionPlan& plan, const PlanOptions& options,
+                        uint32_t from, uint32_t to);
 // The kernels that compute a model node: members and price, term by term.
 std::string describe_kernels(const graph::Graph& graph, const FusionPlan& plan, const PlanOptions& options,
                              uint32_t model_node);

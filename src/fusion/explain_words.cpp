@@ -43,10 +43,16 @@ std::string needs_of(const ExplainRow& row) {
   if (row.fused) return {};
   if (row.reason == "cost" && row.ms_if_fused) {
     const double loss = *row.ms_if_fused - row.ms_now;
-    if (loss > 0) return fmt::format("one kernel to take {:.4g} ms less than it would ({:.4g} ms)", loss, *row.ms_if_fused);
-    return fmt::format("a stronger search: when the pair was tried, the gain of {:.4g} ms was too small to trust or not there yet", -loss);
+    if (loss > 0)
+      return fmt::format("one kernel to take {:.4g} ms less than it would ({:.4g} ms)", loss,
+                         *row.ms_if_fused);
+    return fmt::format(
+        "a stronger search: when the pair was tried, the gain of {:.4g} ms was too small to trust or not "
+        "there yet",
+        -loss);
   }
-  const auto it = std::find_if(std::begin(needs), std::end(needs), [&](const Need& n) { return n.reason == row.reason; });
+  const auto it =
+      std::find_if(std::begin(needs), std::end(needs), [&](const Need& n) { return n.reason == row.reason; });
   return it == std::end(needs) ? std::string() : std::string(it->needs);
 }
 
@@ -56,7 +62,8 @@ std::string kernel_title(const graph::Graph& graph, const graph::Region& region,
   for (graph::NodeId node : region.nodes) {
     const auto& sources = graph.node(node).sources;
     if (sources.empty() || !seen.insert(sources[0]).second) continue;
-    text += fmt::format("{} {} '{}'", seen.size() > 1 ? "," : "", graph.model_nodes[sources[0]].op_type, model_node_name(graph, sources[0]));
+    text += fmt::format("{} {} '{}'", seen.size() > 1 ? "," : "", graph.model_nodes[sources[0]].op_type,
+                        model_node_name(graph, sources[0]));
   }
   return text + "\n";
 }
@@ -65,7 +72,9 @@ std::string explain_to_json_text(const graph::Graph& graph, const std::vector<Ex
   nlohmann::ordered_json json;
   json["schema"] = "fusewise.explain/1";
   json["rows"] = nlohmann::ordered_json::array();
-  const auto number = [](const std::optional<double>& value) { return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr); };
+  const auto number = [](const std::optional<double>& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+  };
   for (const ExplainRow& row : rows) {
     nlohmann::ordered_json one = {{"from", model_node_name(graph, row.from)},
                                   {"to", model_node_name(graph, row.to)},
@@ -85,10 +94,17 @@ std::string explain_to_json_text(const graph::Graph& graph, const std::vector<Ex
 
 std::string explain_to_text(const graph::Graph& graph, const std::vector<ExplainRow>& rows) {
   using Align = TextTable::Align;
-  TextTable table({{"from"}, {"to"}, {"fused"}, {"reason"}, {"ms now", Align::right}, {"ms if fused", Align::right}, {"needs"}});
+  TextTable table({{"from"},
+                   {"to"},
+                   {"fused"},
+                   {"reason"},
+                   {"ms now", Align::right},
+                   {"ms if fused", Align::right},
+                   {"needs"}});
   for (const ExplainRow& row : rows)
-    table.add_row({model_node_name(graph, row.from), model_node_name(graph, row.to), row.fused ? "yes" : "no", row.reason,
-                   fmt::format("{:.4f}", row.ms_now), row.ms_if_fused ? fmt::format("{:.4f}", *row.ms_if_fused) : "-", row.needs});
+    table.add_row({model_node_name(graph, row.from), model_node_name(graph, row.to), row.fused ? "yes" : "no",
+                   row.reason, fmt::format("{:.4f}", row.ms_now),
+                   row.ms_if_fused ? fmt::format("{:.4f}", *row.ms_if_fused) : "-", row.needs});
   return table.to_string();
 }
 

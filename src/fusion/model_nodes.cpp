@@ -71,12 +71,16 @@ std::vector<uint32_t> all_with(const graph::Graph& graph, F&& fits) {
 
 std::vector<uint32_t> resolve_model_nodes(const graph::Graph& graph, std::string_view text) {
   for (auto member : {&graph::ModelNode::name, &graph::ModelNode::first_output}) {
-    const std::vector<uint32_t> exact = all_with(graph, [&](const graph::ModelNode& n) { return n.*member == text && !text.empty(); });
+    const std::vector<uint32_t> exact =
+        all_with(graph, [&](const graph::ModelNode& n) { return n.*member == text && !text.empty(); });
     if (exact.size() == 1) return exact;
     if (exact.size() < 2) continue;
     std::string candidates;
-    for (uint32_t i : exact) candidates += fmt::format("\n  #{} {} '{}'", i, graph.model_nodes[i].op_type, graph.model_nodes[i].first_output);
-    throw UserError(fmt::format("'{}' names {} nodes; give one of these by its number or tensor:{}", text, exact.size(), candidates));
+    for (uint32_t i : exact)
+      candidates +=
+          fmt::format("\n  #{} {} '{}'", i, graph.model_nodes[i].op_type, graph.model_nodes[i].first_output);
+    throw UserError(fmt::format("'{}' names {} nodes; give one of these by its number or tensor:{}", text,
+                                exact.size(), candidates));
   }
   if (const auto numbered = by_number(graph, text)) return {*numbered};
   if (text.find_first_of("*?") != std::string_view::npos) {
@@ -85,8 +89,10 @@ std::vector<uint32_t> resolve_model_nodes(const graph::Graph& graph, std::string
     });
     if (!matching.empty()) return matching;
   }
-  throw UserError(fmt::format("the model has no node '{}'; a node is its name, an output tensor's name, an operator with "
-                              "its number such as Conv#12, or #57", text));
+  throw UserError(
+      fmt::format("the model has no node '{}'; a node is its name, an output tensor's name, an operator with "
+                  "its number such as Conv#12, or #57",
+                  text));
 }
 
 }  // namespace fusewise::fusion

@@ -40,14 +40,16 @@ const std::vector<NodeId>& NodeKeys::primitives_of(int64_t model_node) const {
 
 NodeId NodeKeys::node_of(const Json& key, const std::string& where) const {
   const auto refuse = [&](const std::string& why) -> NodeId {
-    throw UserError(fmt::format("{} does not fit this model: {}", where, why), {.node = key.value("name", std::string())});
+    throw UserError(fmt::format("{} does not fit this model: {}", where, why),
+                    {.node = key.value("name", std::string())});
   };
   if (!key.is_object()) return refuse("a node's key is an object");
   int64_t source = key.value("source", int64_t{-1});
   const std::string name = key.value("name", std::string()), op = key.value("op", std::string());
   const auto same = [&](int64_t s) {
     return s >= 0 && s < static_cast<int64_t>(graph_.model_nodes.size()) &&
-           model_node_name(graph_, static_cast<uint32_t>(s)) == name && graph_.model_nodes[static_cast<size_t>(s)].op_type == op;
+           model_node_name(graph_, static_cast<uint32_t>(s)) == name &&
+           graph_.model_nodes[static_cast<size_t>(s)].op_type == op;
   };
   // The file may have been edited around the node: its name finds it again.
   if (source >= 0 && !same(source)) {
@@ -60,11 +62,13 @@ NodeId NodeKeys::node_of(const Json& key, const std::string& where) const {
   const std::vector<NodeId>& owned = primitives_of(source);
   const auto ordinal = key.value("primitive", int64_t{0});
   if (ordinal < 0 || ordinal >= static_cast<int64_t>(owned.size()))
-    return refuse(fmt::format("'{}' has {} primitives, the plan speaks of number {}", name, owned.size(), ordinal));
+    return refuse(
+        fmt::format("'{}' has {} primitives, the plan speaks of number {}", name, owned.size(), ordinal));
   const NodeId node = owned[static_cast<size_t>(ordinal)];
   const std::string kind = key.value("kind", std::string());
   if (!kind.empty() && kind != graph::name_of(graph_.node(node).op))
-    return refuse(fmt::format("primitive {} of '{}' is a {}, the plan says {}", ordinal, name, graph::name_of(graph_.node(node).op), kind));
+    return refuse(fmt::format("primitive {} of '{}' is a {}, the plan says {}", ordinal, name,
+                              graph::name_of(graph_.node(node).op), kind));
   return node;
 }
 

@@ -21,7 +21,7 @@ class NodeKeys {
 
  private:
   const graph::Graph& graph_;
-  std::map<int64_t, std::vector<graph::NodeId>> owned_;   // by model node, -1 for none
+  std::map<int64_t, std::vector<graph::NodeId>> owned_;  // by model node, -1 for none
   std::vector<int> ordinal_;
 };
 

@@ -45,8 +45,12 @@ std::vector<int> Partition::live(const std::vector<int>& clusters, int self) con
   return result;
 }
 
-std::vector<int> Partition::successors(int cluster) const { return live(clusters_[static_cast<size_t>(cluster)].next, cluster); }
-std::vector<int> Partition::predecessors(int cluster) const { return live(clusters_[static_cast<size_t>(cluster)].previous, cluster); }
+std::vector<int> Partition::successors(int cluster) const {
+  return live(clusters_[static_cast<size_t>(cluster)].next, cluster);
+}
+std::vector<int> Partition::predecessors(int cluster) const {
+  return live(clusters_[static_cast<size_t>(cluster)].previous, cluster);
+}
 
 bool Partition::reach(int low, int high, std::vector<int>& reached) const {
   stamp_.resize(clusters_.size(), 0);
@@ -64,7 +68,8 @@ bool Partition::reach(int low, int high, std::vector<int>& reached) const {
         found = true;
         continue;
       }
-      if (clusters_[static_cast<size_t>(next)].position > limit || stamp_[static_cast<size_t>(next)] == mark) continue;
+      if (clusters_[static_cast<size_t>(next)].position > limit || stamp_[static_cast<size_t>(next)] == mark)
+        continue;
       stamp_[static_cast<size_t>(next)] = mark;
       reached.push_back(next);
       work.push_back(next);
@@ -74,18 +79,21 @@ bool Partition::reach(int low, int high, std::vector<int>& reached) const {
 }
 
 bool Partition::would_cycle(int a, int b) const {
-  if (clusters_[static_cast<size_t>(a)].position > clusters_[static_cast<size_t>(b)].position) std::swap(a, b);
+  if (clusters_[static_cast<size_t>(a)].position > clusters_[static_cast<size_t>(b)].position)
+    std::swap(a, b);
   std::vector<int> reached;
   return reach(a, b, reached);
 }
 
 int Partition::merge(int a, int b) {
-  if (clusters_[static_cast<size_t>(a)].position > clusters_[static_cast<size_t>(b)].position) std::swap(a, b);
+  if (clusters_[static_cast<size_t>(a)].position > clusters_[static_cast<size_t>(b)].position)
+    std::swap(a, b);
   std::vector<int> reached;
   check(!reach(a, b, reached), "a merge would close a cycle");
   const int index = static_cast<int>(clusters_.size());
   // What `a` reaches goes behind the merged cluster, the rest of the window before it; both keep their order.
-  const int begin = clusters_[static_cast<size_t>(a)].position, end = clusters_[static_cast<size_t>(b)].position;
+  const int begin = clusters_[static_cast<size_t>(a)].position,
+            end = clusters_[static_cast<size_t>(b)].position;
   const int mark = stamps_;
   std::vector<int> places, before, behind;
   for (int p = begin; p <= end; ++p) {
@@ -101,7 +109,8 @@ int Partition::merge(int a, int b) {
   Cluster& second = clusters_[static_cast<size_t>(b)];
   merged.first = a;
   merged.second = b;
-  std::merge(first.nodes.begin(), first.nodes.end(), second.nodes.begin(), second.nodes.end(), std::back_inserter(merged.nodes));
+  std::merge(first.nodes.begin(), first.nodes.end(), second.nodes.begin(), second.nodes.end(),
+             std::back_inserter(merged.nodes));
   first.alive = second.alive = false;
   forward_.push_back(index);
   forward_[static_cast<size_t>(a)] = forward_[static_cast<size_t>(b)] = index;

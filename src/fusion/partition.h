@@ -14,7 +14,9 @@ class Partition {
 
   int cluster_of(NodeId node) const;
   bool alive(int cluster) const { return clusters_[static_cast<size_t>(cluster)].alive; }
-  const std::vector<NodeId>& nodes(int cluster) const { return clusters_[static_cast<size_t>(cluster)].nodes; }
+  const std::vector<NodeId>& nodes(int cluster) const {
+    return clusters_[static_cast<size_t>(cluster)].nodes;
+  }
   std::vector<int> successors(int cluster) const;
   std::vector<int> predecessors(int cluster) const;
   // Is there a way from one to the other through a third, so that merging them would close a cycle?
@@ -29,13 +31,13 @@ class Partition {
  private:
   struct Cluster {
     std::vector<NodeId> nodes;
-    std::vector<int> next, previous;    // may name dead clusters: find() leads on
+    std::vector<int> next, previous;  // may name dead clusters: find() leads on
     int position = 0;
     int first = -1, second = -1;
     bool alive = true;
   };
   std::vector<Cluster> clusters_;
-  mutable std::vector<int> forward_;    // union-find: the cluster that a dead one went into
+  mutable std::vector<int> forward_;  // union-find: the cluster that a dead one went into
   std::vector<int> cluster_of_;
   std::vector<int> at_position_;
   mutable std::vector<int> stamp_;

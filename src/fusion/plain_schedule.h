@@ -10,7 +10,8 @@
 
 namespace fusewise::fusion {
 
-std::optional<schedule::Schedule> plain_schedule(const schedule::RegionForms& forms, const machine::Machine& machine,
-                                                 const ReductionOrder& order, const SymbolValues& usual);
+std::optional<schedule::Schedule> plain_schedule(const schedule::RegionForms& forms,
+                                                 const machine::Machine& machine, const ReductionOrder& order,
+                                                 const SymbolValues& usual);
 
 }  // namespace fusewise::fusion

@@ -18,8 +18,8 @@ struct PlannedRegion {
   graph::Region region;
   schedule::Schedule schedule;
   double predicted_microseconds = 0;
-  bool once = false;               // depends on constants only: runs when the program is loaded (packing)
-  bool pinned = false;             // kept as a plan file states it
+  bool once = false;                 // depends on constants only: runs when the program is loaded (packing)
+  bool pinned = false;               // kept as a plan file states it
   double measured_microseconds = 0;  // 0: not measured
 };
 
@@ -33,14 +33,14 @@ struct Conversion {
 // Why an edge between two nodes is not inside one region.
 struct CutEdge {
   graph::NodeId from, to;
-  std::string reason;              // code of the verdict, or "cost"
+  std::string reason;  // code of the verdict, or "cost"
   std::string detail;
   double fused_microseconds = 0, now_microseconds = 0;
 };
 
 struct FusionPlan {
   FusionMode mode = FusionMode::on;
-  std::vector<PlannedRegion> regions;            // in execution order
+  std::vector<PlannedRegion> regions;  // in execution order
   std::vector<Conversion> conversions;
   // The layout in which the value's producer (or the model) delivers it; row-major where none is given.
   schedule::Layouts layouts;
@@ -53,8 +53,8 @@ struct FusionPlan {
   double predicted_microseconds = 0, lower_bound_microseconds = 0;
   // Mode operators: model operators that are no legal single region and became several.
   int operators_split = 0;
-  std::string machine;                           // for which the schedules were chosen
-  std::vector<std::string> notes;                // what the reader should know: tiles chosen anew, budget ended, ...
+  std::string machine;             // for which the schedules were chosen
+  std::vector<std::string> notes;  // what the reader should know: tiles chosen anew, budget ended, ...
 };
 
 }  // namespace fusewise::fusion

@@ -24,7 +24,8 @@ std::string layout_text(const FusionPlan& plan, Value value, int rank) {
   return (it == plan.layouts.end() ? schedule::row_major(rank) : it->second).to_string();
 }
 
-Json group_to_json(const graph::Graph& graph, const NodeKeys& keys, const FusionPlan& plan, const PlannedRegion& planned) {
+Json group_to_json(const graph::Graph& graph, const NodeKeys& keys, const FusionPlan& plan,
+                   const PlannedRegion& planned) {
   Json group;
   group["pin"] = planned.pinned;
   group["once"] = planned.once;
@@ -62,17 +63,24 @@ std::string to_json_text(const graph::Graph& graph, const FusionPlan& plan) {
   if (plan.mode == FusionMode::operators) json["operators_split"] = plan.operators_split;
   json["notes"] = plan.notes;
   json["groups"] = Json::array();
-  for (const PlannedRegion& planned : plan.regions) json["groups"].push_back(group_to_json(graph, keys, plan, planned));
+  for (const PlannedRegion& planned : plan.regions)
+    json["groups"].push_back(group_to_json(graph, keys, plan, planned));
   json["layouts"] = Json::array();
   for (const auto& [value, layout] : plan.layouts)
-    if (!layout.is_row_major()) json["layouts"].push_back({{"value", keys.key_of(value.node)}, {"layout", layout.to_string()}});
+    if (!layout.is_row_major())
+      json["layouts"].push_back({{"value", keys.key_of(value.node)}, {"layout", layout.to_string()}});
   json["conversions"] = Json::array();
   for (const Conversion& c : plan.conversions)
-    json["conversions"].push_back(
-        {{"value", keys.key_of(c.value.node)}, {"from", c.from.to_string()}, {"to", c.to.to_string()}, {"once", c.once}});
+    json["conversions"].push_back({{"value", keys.key_of(c.value.node)},
+                                   {"from", c.from.to_string()},
+                                   {"to", c.to.to_string()},
+                                   {"once", c.once}});
   json["cuts"] = Json::array();
   for (const CutEdge& cut : plan.cuts) {
-    Json row = {{"from", keys.key_of(cut.from)}, {"to", keys.key_of(cut.to)}, {"reason", cut.reason}, {"detail", cut.detail},
+    Json row = {{"from", keys.key_of(cut.from)},
+                {"to", keys.key_of(cut.to)},
+                {"reason", cut.reason},
+                {"detail", cut.detail},
                 {"ms_now", cut.now_microseconds / 1e3}};
     row["ms_if_fused"] = cut.fused_microseconds > 0 ? Json(cut.fused_microseconds / 1e3) : Json(nullptr);
     json["cuts"].push_back(std::move(row));
@@ -84,13 +92,15 @@ namespace {
 
 class PlanReader {
  public:
-  PlanReader(const graph::Graph& graph, const machine::Machine& machine) : graph_(graph), machine_(machine), keys_(graph) {}
+  PlanReader(const graph::Graph& graph, const machine::Machine& machine)
+      : graph_(graph), machine_(machine), keys_(graph) {}
 
   PlanConstraints read(std::string_view text) {
     const Json json = Json::parse(text, nullptr, false);
     if (json.is_discarded() || !json.is_object()) throw UserError("the plan file is not JSON");
     if (json.value("schema", std::string()) != schema)
-      throw UserError(fmt::format("the plan file's schema is '{}'; this version reads {}", json.value("schema", std::string()), schema));
+      throw UserError(fmt::format("the plan file's schema is '{}'; this version reads {}",
+                                  json.value("schema", std::string()), schema));
     const bool replay = json.value("replay", false);
     const std::string machine = json.value("machine", std::string());
     const bool same_machine = machine == machine_.name;
@@ -103,9 +113,11 @@ class PlanReader {
       read_group(group, where, same_machine, dropped);
     }
     if (dropped)
-      result_.notes.push_back(fmt::format("the plan was made for machine '{}'; its groups are kept, tiles are chosen anew for '{}'",
-                                          machine, machine_.name));
-    for (const Json& edge : json.value("forbid", Json::array())) forbid(edge.at(0).get<std::string>(), edge.at(1).get<std::string>());
+      result_.notes.push_back(fmt::format(
+          "the plan was made for machine '{}'; its groups are kept, tiles are chosen anew for '{}'", machine,
+          machine_.name));
+    for (const Json& edge : json.value("forbid", Json::array()))
+      forbid(edge.at(0).get<std::string>(), edge.at(1).get<std::string>());
     for (const Json& tensor : json.value("barriers", Json::array())) barrier(tensor.get<std::string>());
     if (json.contains("max_fusions")) result_.most_merges = json.at("max_fusions").get<int64_t>();
     return std::move(result_);
@@ -130,13 +142,17 @@ class PlanReader {
         for (graph::NodeId node : keys_.primitives_of(model_node)) in_order.push_back(node);
     if (in_order.empty()) throw UserError(fmt::format("{} names no nodes", where));
     if (json.contains("schedule") && json.contains("nodes")) {
-      if (same_machine) group.schedule = schedule_from_json(json.at("schedule"), in_order, where);
-      else dropped = true;
+      if (same_machine)
+        group.schedule = schedule_from_json(json.at("schedule"), in_order, where);
+      else
+        dropped = true;
     }
     for (const Json& output : json.value("outputs", Json::array())) {
       const size_t member = output.is_object() ? output.at("node").get<size_t>() : output.get<size_t>();
-      if (member >= in_order.size()) throw UserError(fmt::format("{}: an output names member {} of {}", where, member, in_order.size()));
-      if (graph::kind_of(graph_.node(in_order[member]).op) == graph::Kind::view) result_.stored_views.insert(in_order[member]);
+      if (member >= in_order.size())
+        throw UserError(fmt::format("{}: an output names member {} of {}", where, member, in_order.size()));
+      if (graph::kind_of(graph_.node(in_order[member]).op) == graph::Kind::view)
+        result_.stored_views.insert(in_order[member]);
     }
     group.nodes = std::move(in_order);
     std::sort(group.nodes.begin(), group.nodes.end());
@@ -153,13 +169,15 @@ class PlanReader {
 
   void barrier(const std::string& tensor) {
     for (uint32_t model_node : resolve_model_nodes(graph_, tensor))
-      if (const auto& owned = keys_.primitives_of(model_node); !owned.empty()) result_.barriers.insert(owned.back());
+      if (const auto& owned = keys_.primitives_of(model_node); !owned.empty())
+        result_.barriers.insert(owned.back());
   }
 };
 
 }  // namespace
 
-PlanConstraints constraints_from_json(const graph::Graph& graph, std::string_view text, const machine::Machine& machine) {
+PlanConstraints constraints_from_json(const graph::Graph& graph, std::string_view text,
+                                      const machine::Machine& machine) {
   try {
     return PlanReader(graph, machine).read(text);
   } catch (const nlohmann::json::exception& error) {

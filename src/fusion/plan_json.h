@@ -21,6 +21,7 @@ std::string to_json_text(const graph::Graph& graph, const FusionPlan& plan);
 
 // UserError that names the group and the node when the text is no plan or does not fit the graph. Schedules chosen
 // for another machine are dropped, which the notes say.
-PlanConstraints constraints_from_json(const graph::Graph& graph, std::string_view text, const machine::Machine& machine);
+PlanConstraints constraints_from_json(const graph::Graph& graph, std::string_view text,
+                                      const machine::Machine& machine);
 
 }  // namespace fusewise::fusion

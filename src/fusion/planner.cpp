@@ -21,8 +21,12 @@ constexpr double least_view_gain = 0.1;
 class Planner {
  public:
   Planner(const PlanContext& context, std::set<NodeId>& stored)
-      : context_(context), stored_(stored), partition_(context), evaluator_(context),
-        legality_{context, partition_, evaluator_}, fixed_(context.graph->size(), false) {}
+      : context_(context),
+        stored_(stored),
+        partition_(context),
+        evaluator_(context),
+        legality_{context, partition_, evaluator_},
+        fixed_(context.graph->size(), false) {}
 
   // Nothing when a view had to be stored after all (it is in `stored` now): start over.
   std::optional<FusionPlan> plan() {
@@ -64,12 +68,15 @@ class Planner {
       whole.nodes = nodes;
       whole.region = region_of(context_, nodes);
       Verdict verdict = is_legal(whole, legality_, !group.schedule && group.grid_tile == 0);
-      if (verdict && group.schedule) verdict = evaluate_schedule(context_, whole.region, *group.schedule).verdict;
-      if (verdict && !group.schedule && group.grid_tile > 0) verdict = evaluator_.evaluate(whole.region, group.grid_tile).verdict;
+      if (verdict && group.schedule)
+        verdict = evaluate_schedule(context_, whole.region, *group.schedule).verdict;
+      if (verdict && !group.schedule && group.grid_tile > 0)
+        verdict = evaluator_.evaluate(whole.region, group.grid_tile).verdict;
       if (verdict) verdict = merge_all(nodes);
       if (!verdict)
-        throw UserError(fmt::format("group '{}' cannot be one kernel: {} [{}]", group.name, verdict.detail, verdict.code),
-                        {.node = describe(*context_.graph, nodes.front())});
+        throw UserError(
+            fmt::format("group '{}' cannot be one kernel: {} [{}]", group.name, verdict.detail, verdict.code),
+            {.node = describe(*context_.graph, nodes.front())});
       for (NodeId node : nodes) {
         fixed_[node] = group.pin;
         group_of_[node] = &group;
@@ -91,7 +98,8 @@ class Planner {
       for (NodeId node : nodes) {
         const int own = partition_.cluster_of(node);
         if (own == first) continue;
-        if (fixed_[node]) return Verdict::forbid("pinned", "one of its nodes belongs to another group already", {node});
+        if (fixed_[node])
+          return Verdict::forbid("pinned", "one of its nodes belongs to another group already", {node});
         if (partition_.would_cycle(first, own)) {
           all = false;
           continue;
@@ -117,7 +125,8 @@ class Planner {
       case FusionMode::on: {
         const SearchResult result = search_greedy(partition_, legality_, fixed_);
         plan_.search_complete = result.complete;
-        if (!result.complete) plan_.notes.push_back("the budget of regions ended the search; what came later was not priced");
+        if (!result.complete)
+          plan_.notes.push_back("the budget of regions ended the search; what came later was not priced");
         plan_.candidates = result.candidates;
         break;
       }
@@ -136,7 +145,8 @@ class Planner {
       const GroupConstraint* constraint = group == group_of_.end() ? nullptr : group->second;
       const graph::Region region = region_of(context_, nodes);
       Evaluated evaluated;
-      if (constraint && constraint->schedule && region.nodes.size() >= constraint->nodes.size() && constraint->pin)
+      if (constraint && constraint->schedule && region.nodes.size() >= constraint->nodes.size() &&
+          constraint->pin)
         evaluated = evaluate_schedule(context_, region, *constraint->schedule);
       else
         evaluated = evaluator_.evaluate(region, constraint ? constraint->grid_tile : 0);
@@ -178,18 +188,21 @@ class Planner {
   // A view inside a reduction or contraction is read over and over in an order that may not suit: where a kernel that
   // stores it first is cheaper by far, it gets one.
   bool store_dear_views(const graph::Region& region, const Evaluated& inside) {
-    const bool accumulates = std::any_of(region.nodes.begin(), region.nodes.end(), [&](NodeId n) { return context_.facts.at(n).accumulates; });
+    const bool accumulates = std::any_of(region.nodes.begin(), region.nodes.end(),
+                                         [&](NodeId n) { return context_.facts.at(n).accumulates; });
     if (!accumulates || evaluator_.evaluations() >= context_.options->budget) return false;
     bool found = false;
     for (NodeId view : region.nodes) {
       const cost::NodeFacts& facts = context_.facts.at(view);
-      if (!context_.free[view] || facts.widens || facts.constant_only || !read_by_work(region, view)) continue;
+      if (!context_.free[view] || facts.widens || facts.constant_only || !read_by_work(region, view))
+        continue;
       const graph::Region stored = view_region(region, view);
       const Evaluated& first = evaluator_.evaluate(stored);
       const Evaluated& rest = evaluator_.evaluate(without_view(region, view));
       if (!first.verdict || !rest.verdict) continue;
       const double apart = first.estimate.microseconds + rest.estimate.microseconds;
-      if (apart < inside.estimate.microseconds * (1 - least_view_gain)) found = stored_.insert(view).second || found;
+      if (apart < inside.estimate.microseconds * (1 - least_view_gain))
+        found = stored_.insert(view).second || found;
     }
     return found;
   }
@@ -197,7 +210,8 @@ class Planner {
   bool read_by_work(const graph::Region& region, NodeId view) const {
     return std::any_of(region.nodes.begin(), region.nodes.end(), [&](NodeId n) {
       const auto& operands = context_.graph->node(n).operands;
-      return !context_.free[n] && std::any_of(operands.begin(), operands.end(), [&](Value v) { return v.node == view; });
+      return !context_.free[n] &&
+             std::any_of(operands.begin(), operands.end(), [&](Value v) { return v.node == view; });
     });
   }
 
@@ -227,7 +241,8 @@ class Planner {
     return result;
   }
 
-  void add_region(const graph::Region& region, const Evaluated& evaluated, const GroupConstraint* constraint) {
+  void add_region(const graph::Region& region, const Evaluated& evaluated,
+                  const GroupConstraint* constraint) {
     PlannedRegion planned;
     planned.region = region;
     planned.schedule = with_nodes(evaluated.schedule, region);
@@ -245,8 +260,9 @@ class Planner {
     for (NodeId node : nodes)
       for (NodeId view : free_views_of(context_, node)) found = stored_.insert(view).second || found;
     if (!found)
-      throw UnsupportedError(fmt::format("not supported yet: no kernel for {}: {} [{}]", describe(*context_.graph, nodes.front()),
-                                         verdict.detail, verdict.code));
+      throw UnsupportedError(fmt::format("not supported yet: no kernel for {}: {} [{}]",
+                                         describe(*context_.graph, nodes.front()), verdict.detail,
+                                         verdict.code));
     restart_ = true;
   }
 

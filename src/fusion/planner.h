@@ -15,21 +15,21 @@ namespace fusewise::fusion {
 
 // Nodes that belong into one region whatever the price says.
 struct GroupConstraint {
-  std::string name;                               // for messages
-  std::vector<graph::NodeId> nodes;               // sorted; views between them may be missing
-  bool pin = true;                                // nothing else joins it
-  std::optional<schedule::Schedule> schedule;     // used as it is; chosen anew where there is none
-  int64_t grid_tile = 0;                          // rows of a tile; 0: chosen
+  std::string name;                            // for messages
+  std::vector<graph::NodeId> nodes;            // sorted; views between them may be missing
+  bool pin = true;                             // nothing else joins it
+  std::optional<schedule::Schedule> schedule;  // used as it is; chosen anew where there is none
+  int64_t grid_tile = 0;                       // rows of a tile; 0: chosen
   double measured_microseconds = 0;
 };
 
 struct PlanConstraints {
   std::vector<GroupConstraint> groups;
   std::set<std::pair<graph::NodeId, graph::NodeId>> forbidden;  // edges that stay cut
-  std::set<graph::NodeId> barriers;               // nodes whose result is stored and fused with no reader
-  std::optional<int64_t> most_merges;             // stop after so many fusions (to bisect)
-  std::set<graph::NodeId> stored_views;           // views that get a kernel of their own
-  std::vector<std::string> notes;                 // handed on to the plan
+  std::set<graph::NodeId> barriers;      // nodes whose result is stored and fused with no reader
+  std::optional<int64_t> most_merges;    // stop after so many fusions (to bisect)
+  std::set<graph::NodeId> stored_views;  // views that get a kernel of their own
+  std::vector<std::string> notes;        // handed on to the plan
 };
 
 struct PlanOptions {
@@ -37,10 +37,10 @@ struct PlanOptions {
   machine::Machine machine;
   int threads = 1;
   ReductionOrder order;
-  schedule::Layouts layouts;                      // decided before: the layout of each value that is stored
-  SymbolValues usual;                             // values of symbols to reckon with
+  schedule::Layouts layouts;  // decided before: the layout of each value that is stored
+  SymbolValues usual;         // values of symbols to reckon with
   PlanConstraints constraints;
-  int64_t budget = 4000;                          // regions whose tiles may be searched, structurally equal ones once
+  int64_t budget = 4000;  // regions whose tiles may be searched, structurally equal ones once
 };
 
 // UserError when a group of the constraints cannot be one region (with the verdict's reason), UnsupportedError for a

@@ -30,7 +30,8 @@ Enum parse_enum(std::span<const std::string_view> names, const std::string& text
 StageChoice stage_from_json(const Json& json, const std::vector<NodeId>& nodes, const std::string& where) {
   StageChoice s;
   const size_t node = json.at("node").get<size_t>();
-  if (node >= nodes.size()) throw UserError(fmt::format("{}: a stage names member {} of {}", where, node, nodes.size()));
+  if (node >= nodes.size())
+    throw UserError(fmt::format("{}: a stage names member {} of {}", where, node, nodes.size()));
   s.node = nodes[node];
   s.parent = json.value("parent", -1);
   s.depth = json.value("depth", 0);
@@ -38,7 +39,8 @@ StageChoice stage_from_json(const Json& json, const std::vector<NodeId>& nodes, 
   s.placement = parse_enum<schedule::Placement>(placements, json.at("placement").get<std::string>(), where);
   s.reuse = parse_enum<schedule::Reuse>(reuses, json.value("reuse", std::string("keep")), where);
   s.slide_axis = json.value("slide_axis", -1);
-  for (const Json& loop : json.value("loops", Json::array())) s.loops.push_back({loop.at(0).get<int>(), loop.at(1).get<int64_t>()});
+  for (const Json& loop : json.value("loops", Json::array()))
+    s.loops.push_back({loop.at(0).get<int>(), loop.at(1).get<int64_t>()});
   s.grid_loops = json.value("grid_loops", 0);
   s.vector_axis = json.value("vector_axis", -1);
   s.storage = json.value("storage", std::vector<int>());
@@ -76,7 +78,8 @@ Schedule schedule_from_json(const Json& json, const std::vector<NodeId>& nodes, 
     const Json order = json.value("order", Json::object());
     schedule.order.block = order.value("block", schedule.order.block);
     schedule.order.lanes = order.value("lanes", schedule.order.lanes);
-    for (const Json& stage : json.at("stages")) schedule.stages.push_back(stage_from_json(stage, nodes, where));
+    for (const Json& stage : json.at("stages"))
+      schedule.stages.push_back(stage_from_json(stage, nodes, where));
   } catch (const nlohmann::json::exception& error) {
     throw UserError(fmt::format("{}: its schedule cannot be read: {}", where, error.what()));
   }

@@ -9,9 +9,10 @@
 
 namespace fusewise::fusion {
 
-nlohmann::ordered_json schedule_to_json(const schedule::Schedule& schedule, const std::vector<graph::NodeId>& nodes);
+nlohmann::ordered_json schedule_to_json(const schedule::Schedule& schedule,
+                                        const std::vector<graph::NodeId>& nodes);
 // UserError, beginning with `where`.
-schedule::Schedule schedule_from_json(const nlohmann::ordered_json& json, const std::vector<graph::NodeId>& nodes,
-                                      const std::string& where);
+schedule::Schedule schedule_from_json(const nlohmann::ordered_json& json,
+                                      const std::vector<graph::NodeId>& nodes, const std::string& where);
 
 }  // namespace fusewise::fusion

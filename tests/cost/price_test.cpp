@@ -37,7 +37,8 @@ graph::Region whole_region(const Graph& graph) {
   return region;
 }
 
-StageChoice root_stage(const Graph& graph, NodeId node, std::vector<schedule::LoopChoice> loops, int grid, int vector) {
+StageChoice root_stage(const Graph& graph, NodeId node, std::vector<schedule::LoopChoice> loops, int grid,
+                       int vector) {
   StageChoice s;
   s.node = node;
   s.loops = std::move(loops);
@@ -48,7 +49,8 @@ StageChoice root_stage(const Graph& graph, NodeId node, std::vector<schedule::Lo
   return s;
 }
 
-Estimate price(const Graph& graph, const std::vector<StageChoice>& stages, int threads = 1, const schedule::Layouts& layouts = {}) {
+Estimate price(const Graph& graph, const std::vector<StageChoice>& stages, int threads = 1,
+               const schedule::Layouts& layouts = {}) {
   const schedule::RegionForms forms = schedule::region_forms(graph, whole_region(graph));
   schedule::Schedule schedule;
   schedule.stages = stages;
@@ -84,7 +86,8 @@ TEST(Price, ATinyKernelIsAllDispatch) {
 }
 
 TEST(Price, ThreadsHelpWhereThereAreTilesAndNotElsewhere) {
-  EXPECT_LT(price_map(ScalarOp::exp, 512, 1024, 2).compute_microseconds, 0.6 * price_map(ScalarOp::exp, 512, 1024, 1).compute_microseconds);
+  EXPECT_LT(price_map(ScalarOp::exp, 512, 1024, 2).compute_microseconds,
+            0.6 * price_map(ScalarOp::exp, 512, 1024, 1).compute_microseconds);
   EXPECT_DOUBLE_EQ(price_map(ScalarOp::exp, 1, 1024, 2).parallel_efficiency, 0.5);
   EXPECT_NEAR(price_map(ScalarOp::exp, 3, 1024, 2).parallel_efficiency, 0.75, 1e-9);
 }
@@ -117,7 +120,7 @@ TEST(Price, AProducerBehindABroadcastIsRecomputedPerElement) {
   const Value y = b.map(ScalarOp::add, {x, b.broadcast(e, {1024, 256}, {1})});
   b.output(y, "y");
   const Estimate inlined = price(graph, {root_stage(graph, y.node, {{0, 1}, {1, 16}}, 1, 1)});
-  EXPECT_NEAR(inlined.recompute, 2, 0.01);   // as many erf as additions, where 256 would do
+  EXPECT_NEAR(inlined.recompute, 2, 0.01);  // as many erf as additions, where 256 would do
   Graph plain;
   GraphBuilder p(plain);
   const Value px = p.input("x", f32({1024, 256})), pv = p.input("v", f32({256}));
@@ -168,7 +171,8 @@ TEST(Price, ARegisterTileDecidesAProductsSpeed) {
 }
 
 TEST(Price, SmallRowTilesStreamTheWeightsAgain) {
-  const Estimate small = price_product(512, 1024, 1024, 8, 16), large = price_product(512, 1024, 1024, 64, 16);
+  const Estimate small = price_product(512, 1024, 1024, 8, 16),
+                 large = price_product(512, 1024, 1024, 64, 16);
   EXPECT_GT(small.l2_bytes, 3 * large.l2_bytes);
 }
 
@@ -190,7 +194,8 @@ TEST(Facts, EqualNodesHaveEqualSignatures) {
   Graph graph;
   GraphBuilder b(graph);
   const Value x = b.input("x", f32({4, 8}));
-  const Value first = b.map(ScalarOp::exp, {x}), second = b.map(ScalarOp::exp, {first}), other = b.map(ScalarOp::log, {second});
+  const Value first = b.map(ScalarOp::exp, {x}), second = b.map(ScalarOp::exp, {first}),
+              other = b.map(ScalarOp::log, {second});
   const Value sum = b.reduce(other, Combine::sum, {1}), most = b.reduce(other, Combine::max, {1});
   b.output(sum, "s");
   b.output(most, "m");

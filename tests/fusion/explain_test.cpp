@@ -39,7 +39,8 @@ TEST(Explain, EveryEdgeOfTheModelHasARow) {
   EXPECT_FALSE(rows[1].needs.empty());
   EXPECT_EQ(explain_node(graph, plan, 2).size(), 1u);
   const auto json = nlohmann::json::parse(explain_to_json_text(graph, rows));
-  for (const char* field : {"from", "to", "fused", "reason", "ms_now", "ms_if_fused", "needs"}) EXPECT_TRUE(json["rows"][0].contains(field));
+  for (const char* field : {"from", "to", "fused", "reason", "ms_now", "ms_if_fused", "needs"})
+    EXPECT_TRUE(json["rows"][0].contains(field));
   EXPECT_EQ(json["rows"][1]["to"], "softmax");
 }
 
@@ -54,7 +55,8 @@ TEST(Explain, PairsArePricedTheOtherWay) {
   const ExplainRow beside = explain_pair(graph, plan, options, 2, 3);
   EXPECT_FALSE(beside.fused);
   EXPECT_FALSE(beside.reason.empty());
-  EXPECT_THAT(describe_kernels(graph, plan, options, 0), testing::AllOf(testing::HasSubstr("Gemm 'gemm', Tanh 'tanh'"), testing::HasSubstr("bound by")));
+  EXPECT_THAT(describe_kernels(graph, plan, options, 0),
+              testing::AllOf(testing::HasSubstr("Gemm 'gemm', Tanh 'tanh'"), testing::HasSubstr("bound by")));
 }
 
 TEST(Explain, PreparedConstantsAreNoReason) {
@@ -67,7 +69,8 @@ TEST(Explain, PreparedConstantsAreNoReason) {
   b.output(b.matmul(s, scaled), "y");
   const PlanOptions options = test_options(FusionMode::operators);
   const FusionPlan plan = make_plan(graph, options);
-  ASSERT_TRUE(std::any_of(plan.regions.begin(), plan.regions.end(), [](const PlannedRegion& r) { return r.once; }));
+  ASSERT_TRUE(
+      std::any_of(plan.regions.begin(), plan.regions.end(), [](const PlannedRegion& r) { return r.once; }));
   EXPECT_NE(explain_pair(graph, plan, options, 0, 1).reason, "once");
 }
 

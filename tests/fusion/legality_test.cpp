@@ -16,7 +16,8 @@ struct Case {
     Evaluator evaluator(context);
     const auto join = [&](const std::vector<NodeId>& nodes) {
       int cluster = partition.cluster_of(nodes[0]);
-      for (size_t i = 1; i < nodes.size(); ++i) cluster = partition.merge(cluster, partition.cluster_of(nodes[i]));
+      for (size_t i = 1; i < nodes.size(); ++i)
+        cluster = partition.merge(cluster, partition.cluster_of(nodes[i]));
       return cluster;
     };
     const int first = join(a), second = join(b);
@@ -35,7 +36,8 @@ TEST(Legality, ElementwiseChainsAreLegal) {
 TEST(Legality, ACycleThroughAThirdKernelIsRefused) {
   Case c;
   GraphBuilder b(c.graph);
-  const Value e = b.map(ScalarOp::exp, {b.input("x", f32({8, 8}))}), n = b.map(ScalarOp::neg, {e}), s = b.map(ScalarOp::add, {e, n});
+  const Value e = b.map(ScalarOp::exp, {b.input("x", f32({8, 8}))}), n = b.map(ScalarOp::neg, {e}),
+              s = b.map(ScalarOp::add, {e, n});
   b.output(s, "y");
   EXPECT_EQ(c.together({e.node}, {s.node}).code, "cycle");
   EXPECT_TRUE(c.together({e.node}, {n.node}).allowed());
@@ -60,7 +62,8 @@ TEST(Legality, ACycleThroughOtherRegionsIsRefusedThoughBothAreConvex) {
 TEST(Legality, ConstantWorkAndRunWorkStayApart) {
   Case c;
   GraphBuilder b(c.graph);
-  const Value w = b.map(ScalarOp::exp, {weights(b, {8, 8})}), s = b.map(ScalarOp::add, {b.input("x", f32({8, 8})), w});
+  const Value w = b.map(ScalarOp::exp, {weights(b, {8, 8})}),
+              s = b.map(ScalarOp::add, {b.input("x", f32({8, 8})), w});
   b.output(s, "y");
   EXPECT_EQ(c.together({w.node}, {s.node}).code, "once");
 }
@@ -73,7 +76,8 @@ TEST(Legality, SizeAndArgumentsAreLimited) {
   for (int i = 0; i < 140; ++i) chain.push_back((x = b.map(ScalarOp::exp, {x})).node);
   Value sum = x;
   std::vector<NodeId> wide;
-  for (int i = 0; i < 40; ++i) wide.push_back((sum = b.map(ScalarOp::add, {sum, b.input("i" + std::to_string(i), f32({8, 8}))})).node);
+  for (int i = 0; i < 40; ++i)
+    wide.push_back((sum = b.map(ScalarOp::add, {sum, b.input("i" + std::to_string(i), f32({8, 8}))})).node);
   b.output(sum, "y");
   EXPECT_EQ(c.together(chain, {wide[0]}).code, "region-size");
   EXPECT_EQ(c.together(wide, {chain.back()}).code, "arguments");
@@ -117,7 +121,8 @@ TEST(Partition, RandomMergesKeepTheQuotientAcyclic) {
       const std::vector<int> now = partition.order();
       for (size_t i = 0; i < now.size(); ++i) place[now[i]] = i;
       for (int c : now)
-        for (int next : partition.successors(c)) ASSERT_LT(place.at(c), place.at(next)) << "seed " << seed << " step " << step;
+        for (int next : partition.successors(c))
+          ASSERT_LT(place.at(c), place.at(next)) << "seed " << seed << " step " << step;
     }
   }
 }

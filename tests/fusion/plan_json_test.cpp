@@ -32,7 +32,8 @@ Graph model() {
 bool equal(const FusionPlan& a, const FusionPlan& b) {
   if (a.regions.size() != b.regions.size()) return false;
   for (size_t i = 0; i < a.regions.size(); ++i)
-    if (!(a.regions[i].region == b.regions[i].region) || !(a.regions[i].schedule == b.regions[i].schedule)) return false;
+    if (!(a.regions[i].region == b.regions[i].region) || !(a.regions[i].schedule == b.regions[i].schedule))
+      return false;
   return true;
 }
 
@@ -66,12 +67,16 @@ TEST(PlanJson, PinnedGroupsStayAndTheRestIsPlanned) {
   const Graph graph = model();
   PlanOptions options = test_options();
   options.constraints = constraints_from_json(
-      graph, R"({"schema": "fusewise.plan/1", "groups": [{"members": ["act"], "pin": true}, {"members": ["soft"]}]})", options.machine);
+      graph,
+      R"({"schema": "fusewise.plan/1", "groups": [{"members": ["act"], "pin": true}, {"members": ["soft"]}]})",
+      options.machine);
   const FusionPlan plan = make_plan(graph, options);
   expect_valid(graph, plan);
-  const auto pinned = std::count_if(plan.regions.begin(), plan.regions.end(), [](const PlannedRegion& r) { return r.pinned; });
+  const auto pinned = std::count_if(plan.regions.begin(), plan.regions.end(),
+                                    [](const PlannedRegion& r) { return r.pinned; });
   EXPECT_EQ(pinned, 1);
-  const bool cut = std::any_of(plan.cuts.begin(), plan.cuts.end(), [](const CutEdge& c) { return c.reason == "pinned"; });
+  const bool cut =
+      std::any_of(plan.cuts.begin(), plan.cuts.end(), [](const CutEdge& c) { return c.reason == "pinned"; });
   EXPECT_TRUE(cut);
 }
 
@@ -79,11 +84,14 @@ TEST(PlanJson, ForbidAndBarriersAreRead) {
   const Graph graph = model();
   PlanOptions options = test_options();
   options.constraints = constraints_from_json(
-      graph, R"({"schema": "fusewise.plan/1", "forbid": [["first", "act"]], "barriers": ["soft_out"], "max_fusions": 99})", options.machine);
+      graph,
+      R"({"schema": "fusewise.plan/1", "forbid": [["first", "act"]], "barriers": ["soft_out"], "max_fusions": 99})",
+      options.machine);
   EXPECT_EQ(options.constraints.barriers.size(), 1u);
   EXPECT_EQ(options.constraints.most_merges, 99);
   const FusionPlan plan = make_plan(graph, options);
-  const bool forbidden = std::any_of(plan.cuts.begin(), plan.cuts.end(), [](const CutEdge& c) { return c.reason == "forbidden"; });
+  const bool forbidden = std::any_of(plan.cuts.begin(), plan.cuts.end(),
+                                     [](const CutEdge& c) { return c.reason == "forbidden"; });
   EXPECT_TRUE(forbidden);
 }
 
@@ -113,7 +121,8 @@ TEST(PlanJson, AMovedNodeIsFoundByItsName) {
   const Graph graph = model();
   PlanOptions options = test_options();
   options.constraints = constraints_from_json(graph, R"({"schema": "fusewise.plan/1", "groups": [{"pin": true,
-      "nodes": [{"source": 77, "name": "act", "op": "Tanh", "primitive": 0, "kind": "map"}]}]})", options.machine);
+      "nodes": [{"source": 77, "name": "act", "op": "Tanh", "primitive": 0, "kind": "map"}]}]})",
+                                              options.machine);
   ASSERT_EQ(options.constraints.groups.size(), 1u);
   EXPECT_EQ(graph.node(options.constraints.groups[0].nodes[0]).sources[0], 1u);
 }
@@ -131,7 +140,8 @@ TEST(ModelNodes, NamesTensorsNumbersAndPatterns) {
     resolve_model_nodes(graph, "twice");
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("#1 Tanh"), testing::HasSubstr("#2 Softmax")));
+    EXPECT_THAT(error.what(),
+                testing::AllOf(testing::HasSubstr("#1 Tanh"), testing::HasSubstr("#2 Softmax")));
   }
 }
 

@@ -9,7 +9,8 @@ namespace fusewise::fusion {
 namespace {
 
 int run_regions(const FusionPlan& plan) {
-  return static_cast<int>(std::count_if(plan.regions.begin(), plan.regions.end(), [](const PlannedRegion& r) { return !r.once; }));
+  return static_cast<int>(std::count_if(plan.regions.begin(), plan.regions.end(),
+                                        [](const PlannedRegion& r) { return !r.once; }));
 }
 
 TEST(Planner, SoftmaxIsOneKernel) {
@@ -54,7 +55,9 @@ TEST(Planner, AResidualBlockOfConvolutionsIsOneKernelEach) {
     const Value y = b.convolution(v, weights(b, {64, 64, 3, 3}), same);
     return b.map(ScalarOp::add, {y, b.broadcast(weights(b, {64}), b.shape(y), {1})});
   };
-  const auto relu = [&](Value v) { return b.map_broadcast(ScalarOp::max, {v, b.scalar(DataType::float32, 0.0)}); };
+  const auto relu = [&](Value v) {
+    return b.map_broadcast(ScalarOp::max, {v, b.scalar(DataType::float32, 0.0)});
+  };
   b.output(relu(b.map(ScalarOp::add, {block(relu(block(x))), x})), "y");
   const FusionPlan plan = make_plan(graph, test_options());
   expect_valid(graph, plan);
@@ -124,13 +127,16 @@ TEST(Planner, FusionIsNotPredictedSlowerThanNone) {
     const Graph graph = random_graph(seed, 25);
     const double on = make_plan(graph, test_options()).predicted_microseconds;
     EXPECT_LE(on, make_plan(graph, test_options(FusionMode::off)).predicted_microseconds * 1.0001) << seed;
-    EXPECT_LE(on, make_plan(graph, test_options(FusionMode::operators)).predicted_microseconds * 1.0001) << seed;
+    EXPECT_LE(on, make_plan(graph, test_options(FusionMode::operators)).predicted_microseconds * 1.0001)
+        << seed;
   }
 }
 
 bool same_regions(const FusionPlan& a, const FusionPlan& b) {
   return std::equal(a.regions.begin(), a.regions.end(), b.regions.begin(), b.regions.end(),
-                    [](const PlannedRegion& x, const PlannedRegion& y) { return x.region == y.region && x.schedule == y.schedule; });
+                    [](const PlannedRegion& x, const PlannedRegion& y) {
+                      return x.region == y.region && x.schedule == y.schedule;
+                    });
 }
 
 TEST(Planner, NamesDoNotMatterAndRunsRepeat) {
@@ -166,9 +172,11 @@ TEST(Planner, TheOrderOfIndependentNodesDoesNotMatter) {
     for (const PlannedRegion& planned : plan.regions) result.insert(planned.region.nodes.size());
     return result;
   };
-  const FusionPlan plan = make_plan(branches(false), test_options()), swapped = make_plan(branches(true), test_options());
+  const FusionPlan plan = make_plan(branches(false), test_options()),
+                   swapped = make_plan(branches(true), test_options());
   EXPECT_EQ(sizes(plan), sizes(swapped));
-  EXPECT_NEAR(plan.predicted_microseconds, swapped.predicted_microseconds, 1e-6 * plan.predicted_microseconds);
+  EXPECT_NEAR(plan.predicted_microseconds, swapped.predicted_microseconds,
+              1e-6 * plan.predicted_microseconds);
 }
 
 TEST(Planner, RepeatedLayersArePlannedAlike) {
@@ -184,7 +192,8 @@ TEST(Planner, RepeatedLayersArePlannedAlike) {
   expect_valid(graph, plan);
   EXPECT_EQ(plan.regions.size() % 6, 0u);
   std::map<std::vector<size_t>, int> sizes;
-  for (size_t r = 0; r < plan.regions.size(); ++r) sizes[{plan.regions[r].region.nodes.size(), plan.regions[r].schedule.stages.size()}]++;
+  for (size_t r = 0; r < plan.regions.size(); ++r)
+    sizes[{plan.regions[r].region.nodes.size(), plan.regions[r].schedule.stages.size()}]++;
   for (const auto& [size, count] : sizes) EXPECT_EQ(count % 6, 0);
 }
 
@@ -195,7 +204,8 @@ TEST(Planner, LargeGraphsArePlannedInNearlyLinearTime) {
     Value x = b.input("x", f32({8, 64}));
     for (int i = 0; graph.size() < 20000; ++i) {
       x = b.map(ScalarOp::exp, {b.map(ScalarOp::add, {x, x})});
-      if (i % 10 == 9) x = b.broadcast_to(b.reduce(x, Combine::sum, {1}, true), {8, all_different ? 64 + i / 10 : 64});
+      if (i % 10 == 9)
+        x = b.broadcast_to(b.reduce(x, Combine::sum, {1}, true), {8, all_different ? 64 + i / 10 : 64});
     }
     b.output(x, "y");
     const auto start = std::chrono::steady_clock::now();
@@ -251,6 +261,39 @@ TEST(Planner, AForcedGroupThatCannotBeOneKernelSaysWhy) {
   } catch (const UserError& error) {
     EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("'mine'"), testing::HasSubstr("[cycle]")));
   }
+}
+
+// Attention of several heads, each part a model node of its own.
+Graph attention(int64_t rows) {
+  Graph graph;
+  GraphBuilder b(graph);
+  const Value q = b.input("q", f32({12, rows, 64})), k = b.input("k", f32({12, rows, 64})),
+              v = b.input("v", f32({12, rows, 64}));
+  source(b, "MatMul", "scores");
+  const Value scores = b.matmul(q, b.transpose(k, {0, 2, 1}));
+  source(b, "Softmax", "softmax");
+  const Value weights_of_values = softmax(b, scores);
+  source(b, "MatMul", "context");
+  b.output(b.matmul(weights_of_values, v), "y");
+  return graph;
+}
+
+TEST(Planner, AttentionCanBeForcedIntoOneKernelWithARowTile) {
+  const Graph graph = attention(256);
+  PlanOptions options = test_options();
+  GroupConstraint group;
+  group.name = "attention";
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (graph::has_form(graph, id)) group.nodes.push_back(id);
+  group.grid_tile = 32;
+  options.constraints.groups = {group};
+  const FusionPlan plan = make_plan(graph, options);
+  expect_valid(graph, plan);
+  ASSERT_EQ(plan.regions.size(), 1u);
+  EXPECT_TRUE(plan.regions[0].pinned);
+  const auto& loops = plan.regions[0].schedule.stages[0].loops;
+  EXPECT_TRUE(
+      std::any_of(loops.begin(), loops.end(), [](const schedule::LoopChoice& l) { return l.tile == 32; }));
 }
 
 }  // namespace

@@ -67,7 +67,8 @@ inline Value norm(GraphBuilder& b, Value x, bool swapped = false) {
   row.back() = 1;
   const auto mean = [&](Value v) {
     const Value sum = b.reduce(v, Combine::sum, {last}, true);
-    const Value factor = b.broadcast_to(b.scalar(DataType::float32, 1.0 / static_cast<double>(shape.back().value())), row);
+    const Value factor =
+        b.broadcast_to(b.scalar(DataType::float32, 1.0 / static_cast<double>(shape.back().value())), row);
     return swapped ? b.map(ScalarOp::mul, {factor, sum}) : b.map(ScalarOp::mul, {sum, factor});
   };
   const Value centred = b.map(ScalarOp::sub, {x, b.broadcast_to(mean(x), shape)});
@@ -90,7 +91,8 @@ inline void expect_valid(const Graph& graph, const FusionPlan& plan) {
   std::set<NodeId> computed;
   std::set<Value> written;
   for (const PlannedRegion& planned : plan.regions)
-    for (Value v : planned.region.outputs) EXPECT_TRUE(writer.emplace(v, 1).second) << "%" << v.node << " is stored twice";
+    for (Value v : planned.region.outputs)
+      EXPECT_TRUE(writer.emplace(v, 1).second) << "%" << v.node << " is stored twice";
   for (const PlannedRegion& planned : plan.regions) {
     EXPECT_FALSE(planned.region.outputs.empty());
     EXPECT_TRUE(std::is_sorted(planned.region.nodes.begin(), planned.region.nodes.end()));
@@ -123,11 +125,13 @@ inline Graph random_graph(uint32_t seed, int nodes) {
   GraphBuilder b(graph);
   std::mt19937 random(seed);
   const auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
-  std::vector<Value> values = {b.input("a", f32({16, 32})), b.input("b", f32({16, 32})), weights(b, {16, 32})};
+  std::vector<Value> values = {b.input("a", f32({16, 32})), b.input("b", f32({16, 32})),
+                               weights(b, {16, 32})};
   const Value square = weights(b, {32, 32});
   for (int i = 0; i < nodes; ++i) {
     source(b, "Op", "node" + std::to_string(i));
-    const Value x = values[pick(std::min<size_t>(values.size(), 8)) + (values.size() > 8 ? values.size() - 8 : 0)];
+    const Value x =
+        values[pick(std::min<size_t>(values.size(), 8)) + (values.size() > 8 ? values.size() - 8 : 0)];
     const Value y = values[pick(values.size())];
     switch (pick(7)) {
       case 0:

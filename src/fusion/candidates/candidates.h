@@ -9,8 +9,8 @@
 namespace fusewise::fusion {
 
 enum class CandidateKind : uint8_t {
-  vertical,    // one reads what the other writes: epilogues, prologues, reduction chains, several contractions
-  sibling,     // both read the same value: one pass over it, one dispatch
+  vertical,  // one reads what the other writes: epilogues, prologues, reduction chains, several contractions
+  sibling,   // both read the same value: one pass over it, one dispatch
 };
 
 struct Proposal {

@@ -13,7 +13,9 @@ Verdict argument_count(const Candidate& candidate, const LegalityContext& contex
   for (Value v : graph::region_inputs(*context.plan.graph, candidate.region))
     if (!schedule::literal_of(*context.plan.graph, v)) ++arguments;
   if (arguments <= most_arguments) return Verdict::allow();
-  return Verdict::forbid("arguments", fmt::format("the kernel would have {} arguments; at most {} are allowed", arguments, most_arguments));
+  return Verdict::forbid(
+      "arguments",
+      fmt::format("the kernel would have {} arguments; at most {} are allowed", arguments, most_arguments));
 }
 
 }  // namespace fusewise::fusion

@@ -12,8 +12,8 @@ namespace fusewise::fusion {
 
 // Two clusters that may become one.
 struct Candidate {
-  int a = -1, b = -1;                   // clusters of the partition
-  std::vector<NodeId> nodes;            // of both, sorted
+  int a = -1, b = -1;         // clusters of the partition
+  std::vector<NodeId> nodes;  // of both, sorted
   graph::Region region;
 };
 

@@ -11,7 +11,7 @@ namespace fusewise::fusion {
 struct LegalityCheck {
   std::string_view name;
   Verdict (*check)(const Candidate&, const LegalityContext&);
-  bool dear;                            // searches tiles
+  bool dear;  // searches tiles
 };
 
 std::span<const LegalityCheck> legality_checks();

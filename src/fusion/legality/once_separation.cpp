@@ -7,7 +7,8 @@ Verdict once_separation(const Candidate& candidate, const LegalityContext& conte
   const bool once = context.plan.is_once(candidate.nodes.front());
   for (NodeId node : candidate.nodes)
     if (context.plan.is_once(node) != once)
-      return Verdict::forbid("once", "one of them depends on constants only and is computed when the model is loaded", {node});
+      return Verdict::forbid(
+          "once", "one of them depends on constants only and is computed when the model is loaded", {node});
   return Verdict::allow();
 }
 

@@ -9,8 +9,9 @@ constexpr size_t most_nodes = 128;
 
 Verdict region_size(const Candidate& candidate, const LegalityContext&) {
   if (candidate.region.nodes.size() <= most_nodes) return Verdict::allow();
-  return Verdict::forbid("region-size", fmt::format("together they are {} primitives; a kernel holds at most {}",
-                                                    candidate.region.nodes.size(), most_nodes));
+  return Verdict::forbid("region-size",
+                         fmt::format("together they are {} primitives; a kernel holds at most {}",
+                                     candidate.region.nodes.size(), most_nodes));
 }
 
 }  // namespace fusewise::fusion

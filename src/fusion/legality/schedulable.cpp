@@ -6,7 +6,7 @@ namespace fusewise::fusion {
 Verdict schedulable(const Candidate& candidate, const LegalityContext& context) {
   const Evaluated& evaluated = context.evaluator.evaluate(candidate.region);
   Verdict verdict = evaluated.verdict;
-  verdict.nodes.clear();                // of the first region with this structure
+  verdict.nodes.clear();  // of the first region with this structure
   return verdict;
 }
 

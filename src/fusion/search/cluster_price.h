@@ -25,7 +25,7 @@ class ClusterPrice {
  private:
   const PlanContext& context_;
   Evaluator& evaluator_;
-  std::vector<NodeId> border_;          // reused
+  std::vector<NodeId> border_;  // reused
 
   bool reads_directly(NodeId reader, NodeId producer) const;
 };

@@ -21,10 +21,10 @@ constexpr double least_contraction_share = 0.05;
 
 struct Entry {
   double gain = 0;
-  uint64_t tie = 0;                     // by structure, so that the order of independent nodes does not matter
-  NodeId first = 0, second = 0;         // by place, where even that is equal
+  uint64_t tie = 0;              // by structure, so that the order of independent nodes does not matter
+  NodeId first = 0, second = 0;  // by place, where even that is equal
   int a = -1, b = -1;
-  bool plain = false;                   // elementwise chains and epilogues first: they leave less to decide for others
+  bool plain = false;  // elementwise chains and epilogues first: they leave less to decide for others
   bool exact = false;
   bool operator<(const Entry& other) const {
     if (plain != other.plain) return !plain;
@@ -62,19 +62,21 @@ class Greedy {
   ClusterPrice price_;
   SearchResult result_;
   std::priority_queue<Entry> queue_;
-  std::unordered_map<int, double> prices_;   // tier 0, per living cluster
+  std::unordered_map<int, double> prices_;  // tier 0, per living cluster
 
   void propose(int cluster, bool only_forward) {
     if (fixed_[partition_.nodes(cluster).front()]) return;
     for (const Proposal& p : proposals_of(context_.plan, partition_, cluster)) {
-      if (only_forward && p.b == cluster) continue;      // the other one proposes it
+      if (only_forward && p.b == cluster) continue;  // the other one proposes it
       const int other = p.a == cluster ? p.b : p.a;
       if (fixed_[partition_.nodes(other).front()]) continue;
       Candidate candidate = merged_nodes(p.a, p.b);
       const double gain = prices_.at(p.a) + prices_.at(p.b) - price_.closed_form(candidate.nodes);
       if (gain < least_gain) continue;
       queue_.push({gain, tie_of(candidate.nodes), candidate.nodes.front(), candidate.nodes.back(), p.a, p.b,
-                   p.kind == CandidateKind::vertical && price_.plain_merge(partition_.nodes(p.a), partition_.nodes(p.b)), false});
+                   p.kind == CandidateKind::vertical &&
+                       price_.plain_merge(partition_.nodes(p.a), partition_.nodes(p.b)),
+                   false});
     }
   }
 
@@ -126,18 +128,21 @@ class Greedy {
   // An epilogue that a contraction's tiles do not suit (another layout, say) is dearer than a kernel of its own.
   bool epilogue_pays(const Entry& entry, const Candidate& candidate) {
     const auto& nodes = partition_.nodes(entry.a);
-    const bool accumulates = std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return context_.plan.facts.at(n).accumulates; });
+    const bool accumulates = std::any_of(nodes.begin(), nodes.end(),
+                                         [&](NodeId n) { return context_.plan.facts.at(n).accumulates; });
     if (!accumulates || out_of_budget(candidate)) return true;
     const double together = price_.tree(candidate.region);
     return together >= 0 && together <= tree_price(entry.a) + tree_price(entry.b);
   }
 
   bool out_of_budget(const Candidate& candidate) const {
-    return context_.evaluator.evaluations() >= context_.plan.options->budget && !context_.evaluator.known(candidate.region);
+    return context_.evaluator.evaluations() >= context_.plan.options->budget &&
+           !context_.evaluator.known(candidate.region);
   }
 
   double share_of(const std::vector<NodeId>& nodes) const {
-    const bool contracts = std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return context_.plan.facts.at(n).contracts; });
+    const bool contracts = std::any_of(nodes.begin(), nodes.end(),
+                                       [&](NodeId n) { return context_.plan.facts.at(n).contracts; });
     return contracts ? least_contraction_share : least_share;
   }
 
@@ -149,7 +154,8 @@ class Greedy {
 
 }  // namespace
 
-SearchResult search_greedy(Partition& partition, const LegalityContext& context, const std::vector<bool>& fixed_nodes) {
+SearchResult search_greedy(Partition& partition, const LegalityContext& context,
+                           const std::vector<bool>& fixed_nodes) {
   return Greedy(partition, context, fixed_nodes).run();
 }
 

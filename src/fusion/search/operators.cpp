@@ -50,14 +50,17 @@ bool join_whole(Partition& partition, const LegalityContext& context, const std:
   std::vector<int> rest;
   for (NodeId node : nodes) rest.push_back(partition.cluster_of(node));
   for (size_t i = 1; i < rest.size(); ++i)
-    if (partition.would_cycle(rest[0], rest[i])) return false;
-    else rest[0] = partition.merge(rest[0], rest[i]);
+    if (partition.would_cycle(rest[0], rest[i]))
+      return false;
+    else
+      rest[0] = partition.merge(rest[0], rest[i]);
   return true;
 }
 
 }  // namespace
 
-int group_operators(Partition& partition, const LegalityContext& context, const std::vector<bool>& fixed_nodes) {
+int group_operators(Partition& partition, const LegalityContext& context,
+                    const std::vector<bool>& fixed_nodes) {
   const graph::Graph& graph = *context.plan.graph;
   std::map<std::pair<bool, uint32_t>, std::vector<NodeId>> groups;
   for (NodeId id = 0; id < graph.size(); ++id)
