@@ -56,7 +56,7 @@ double expressions_of(const graph::BodyNode& node) {
   const double half = node.type == DataType::float16 || node.type == DataType::bfloat16 ? 3 : 0;
   const double wide = node.type == DataType::float64 ? 2 : 1;
   if (class_of(node.op) != ScalarClass::function) return half + 1;
-  return half + wide * (node.op == ScalarOp::pow ? 200 : 40);
+  return half + wide * (arity_of(node.op) > 1 ? 200 : 40);  // of two operands: made of several of the others
 }
 
 class Counter {
