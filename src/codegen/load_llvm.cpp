@@ -27,7 +27,8 @@ std::vector<fs::path> module_folders() {
   std::error_code error;
   fs::path executable = fs::read_symlink("/proc/self/exe", error);
   if (!error) {
-    if (folders.empty() || folders[0] != executable.parent_path()) folders.push_back(executable.parent_path());
+    if (folders.empty() || folders[0] != executable.parent_path())
+      folders.push_back(executable.parent_path());
     folders.push_back(executable.parent_path() / FUSEWISE_LIBRARIES_FROM_PROGRAMS);
   }
   return folders;

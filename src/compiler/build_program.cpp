@@ -48,12 +48,14 @@ class ProgramBuilder {
   const KernelSet& kernels_;
   Program program_;
   std::map<Value, BufferId> buffers_;
-  std::map<Value, uint32_t> direct_outputs_;   // values that a kernel can store straight into the caller's memory
+  std::map<Value, uint32_t>
+      direct_outputs_;  // values that a kernel can store straight into the caller's memory
 
   Dim bytes_of_value(Value v) const {
     const graph::TensorType& type = graph_.type(v);
     const auto it = plan_.layouts.find(v);
-    const Dim elements = it == plan_.layouts.end() ? product(type.shape) : schedule::physical_elements(it->second, type.shape);
+    const Dim elements =
+        it == plan_.layouts.end() ? product(type.shape) : schedule::physical_elements(it->second, type.shape);
     return elements * Dim(bytes_of(type.element));
   }
   bool is_blocked(Value v) const {
@@ -78,14 +80,16 @@ class ProgramBuilder {
       const graph::TensorType& type = graph_.type(v);
       for (const Dim& d : type.shape)
         for (const std::string& s : d.symbols()) symbols.insert(s);
-      buffers_[v] = add_buffer(BufferKind::input, static_cast<uint32_t>(program_.inputs.size()), bytes_of_value(v), input.name);
+      buffers_[v] = add_buffer(BufferKind::input, static_cast<uint32_t>(program_.inputs.size()),
+                               bytes_of_value(v), input.name);
       program_.inputs.push_back({input.name, type.element, type.shape});
     }
     program_.symbols.assign(symbols.begin(), symbols.end());
     for (const graph::GraphOutput& output : graph_.outputs) {
       const graph::TensorType& type = graph_.type(output.value);
       const auto index = static_cast<uint32_t>(program_.outputs.size());
-      const BufferId buffer = add_buffer(BufferKind::output, index, product(type.shape) * Dim(bytes_of(type.element)), output.name);
+      const BufferId buffer = add_buffer(BufferKind::output, index,
+                                         product(type.shape) * Dim(bytes_of(type.element)), output.name);
       program_.outputs.push_back({output.name, type.element, type.shape, buffer, {}});
       direct_outputs_.emplace(output.value, index);
     }
@@ -98,13 +102,15 @@ class ProgramBuilder {
       entry.phases = static_cast<uint32_t>(k.phases.size());
       entry.parameters = k.parameters;
       entry.scratch_bytes = k.scratch_bytes;
-      for (int i = 0; i < k.argument_count(); ++i) entry.writes.push_back(k.buffers[static_cast<size_t>(i)].written ? 1 : 0);
+      for (int i = 0; i < k.argument_count(); ++i)
+        entry.writes.push_back(k.buffers[static_cast<size_t>(i)].written ? 1 : 0);
       program_.kernels.push_back(std::move(entry));
     }
     if (options.machine.architecture != "x86-64") return;
     program_.cpu_features = {"avx2", "fma", "f16c"};
     if (options.machine.vector_bits >= 512)
-      for (const char* f : {"avx512f", "avx512bw", "avx512dq", "avx512vl"}) program_.cpu_features.push_back(f);
+      for (const char* f : {"avx512f", "avx512bw", "avx512dq", "avx512vl"})
+        program_.cpu_features.push_back(f);
   }
 
   std::string name_of_value(Value v) const {
@@ -124,7 +130,8 @@ class ProgramBuilder {
       return id;
     }
     const graph::ConstantData* data = graph::constant_of(graph_, v);
-    check(data != nullptr, "a value is read that no region of the plan computes: node " + std::to_string(v.node));
+    check(data != nullptr,
+          "a value is read that no region of the plan computes: node " + std::to_string(v.node));
     program::Constant constant;
     constant.name = data->name;
     constant.bytes = {data->bytes, data->owner};
@@ -201,8 +208,9 @@ class ProgramBuilder {
 
 }  // namespace
 
-Program build_program(const Graph& graph, const fusion::FusionPlan& plan, const std::vector<KernelCall>& calls,
-                      const KernelSet& kernels, std::string library, const CompileOptions& options) {
+Program build_program(const Graph& graph, const fusion::FusionPlan& plan,
+                      const std::vector<KernelCall>& calls, const KernelSet& kernels, std::string library,
+                      const CompileOptions& options) {
   return ProgramBuilder(graph, plan, calls, kernels).build(std::move(library), options);
 }
 

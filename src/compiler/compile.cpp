@@ -67,7 +67,8 @@ Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
   plan.threads = options.threads;
   plan.order = order_for(options.numerics);
   plan.layouts = fusion::assign_layouts(graph, options.machine, plan.usual);
-  if (options.plan_text) plan.constraints = fusion::constraints_from_json(graph, *options.plan_text, options.machine);
+  if (options.plan_text)
+    plan.constraints = fusion::constraints_from_json(graph, *options.plan_text, options.machine);
   // Packed constants are made once, by a kernel of their own.
   const std::vector<bool> constant = fusion::constant_only(graph);
   for (const auto& [value, layout] : plan.layouts)

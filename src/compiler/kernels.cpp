@@ -18,8 +18,10 @@ std::string sanitized(const std::string& text, size_t longest) {
   std::string result;
   for (char c : text) {
     const bool good = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    if (good) result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    else if (!result.empty() && result.back() != '_') result += '_';
+    if (good)
+      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    else if (!result.empty() && result.back() != '_')
+      result += '_';
   }
   while (!result.empty() && result.back() == '_') result.pop_back();
   return result.substr(0, longest);
@@ -30,7 +32,8 @@ std::string sanitized(const std::string& text, size_t longest) {
 std::string region_name(const graph::Graph& graph, const graph::Region& region) {
   std::vector<uint32_t> sources;
   for (graph::NodeId n : region.nodes)
-    if (const auto& s = graph.node(n).sources; !s.empty() && std::find(sources.begin(), sources.end(), s[0]) == sources.end())
+    if (const auto& s = graph.node(n).sources;
+        !s.empty() && std::find(sources.begin(), sources.end(), s[0]) == sources.end())
       sources.push_back(s[0]);
   std::sort(sources.begin(), sources.end());
   std::string operators, first;
@@ -45,13 +48,18 @@ std::string region_name(const graph::Graph& graph, const graph::Region& region) 
 
 codegen::CpuTarget target_of(const machine::Machine& machine) { return codegen::target_named(machine.cpu); }
 
-KernelCall KernelSet::add(const graph::Region& region, const schedule::Schedule& schedule, const schedule::Layouts& layouts) {
+KernelCall KernelSet::add(const graph::Region& region, const schedule::Schedule& schedule,
+                          const schedule::Layouts& layouts) {
   const schedule::RegionForms forms = schedule::region_forms(graph_, region);
   const schedule::TreeResult built = schedule::build_tree(forms, schedule, layouts);
   if (!built.verdict) {
     const std::string name = region_name(graph_, region);
-    throw UserError(fmt::format("the plan's schedule of '{}' cannot be carried out: {} ({})", name, built.verdict.detail, built.verdict.code),
-                    {.file = {}, .node = name, .op = {}, .hint = "change the group's schedule, or leave it out to have one chosen"});
+    throw UserError(fmt::format("the plan's schedule of '{}' cannot be carried out: {} ({})", name,
+                                built.verdict.detail, built.verdict.code),
+                    {.file = {},
+                     .node = name,
+                     .op = {},
+                     .hint = "change the group's schedule, or leave it out to have one chosen"});
   }
   schedule::LowerOptions lower_options;
   lower_options.vector_lanes = options_.machine.vector_bits / 32;
@@ -97,7 +105,8 @@ std::string KernelSet::compile() {
     if (options_.progress) options_.progress("lower", ++done, static_cast<int>(kernels.size()));
   }
   if (kernels.empty()) return {};
-  const std::vector<codegen::ObjectFile> objects = codegen::compile_objects(kernels, target, options_.compile_threads);
+  const std::vector<codegen::ObjectFile> objects =
+      codegen::compile_objects(kernels, target, options_.compile_threads);
   if (options_.progress) options_.progress("link", 0, 1);
   return codegen::link_shared(objects);
 }

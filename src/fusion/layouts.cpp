@@ -21,10 +21,16 @@ std::vector<bool> constant_only(const Graph& graph) {
   std::vector<bool> constant(graph.size(), false);
   for (NodeId n = 0; n < graph.size(); ++n) {
     const Node& node = graph.node(n);
-    if (node.op == Op::constant) constant[n] = true;
-    else if (graph::kind_of(node.op) == Kind::source) constant[n] = node.op == Op::iota && graph.type({n, 0}).shape.size() > 0 && product(graph.type({n, 0}).shape).is_constant();
-    else constant[n] = std::all_of(node.operands.begin(), node.operands.end(), [&](Value v) { return constant[v.node]; }) &&
-                       std::all_of(node.results.begin(), node.results.end(), [](const graph::TensorType& t) { return product(t.shape).is_constant(); });
+    if (node.op == Op::constant)
+      constant[n] = true;
+    else if (graph::kind_of(node.op) == Kind::source)
+      constant[n] = node.op == Op::iota && graph.type({n, 0}).shape.size() > 0 &&
+                    product(graph.type({n, 0}).shape).is_constant();
+    else
+      constant[n] = std::all_of(node.operands.begin(), node.operands.end(),
+                                [&](Value v) { return constant[v.node]; }) &&
+                    std::all_of(node.results.begin(), node.results.end(),
+                                [](const graph::TensorType& t) { return product(t.shape).is_constant(); });
   }
   return constant;
 }
@@ -131,16 +137,22 @@ class Assigner {
     const graph::TensorType& type = graph_.type(w);
     int column = -1;
     for (int d = 0; d < type.rank(); ++d)
-      if (!std::count(a.rhs_contract.begin(), a.rhs_contract.end(), d) && !std::count(a.rhs_batch.begin(), a.rhs_batch.end(), d)) column = d;
+      if (!std::count(a.rhs_contract.begin(), a.rhs_contract.end(), d) &&
+          !std::count(a.rhs_batch.begin(), a.rhs_batch.end(), d))
+        column = d;
     if (column < 0) return;
     Dim rows = 1;
     const Shape& lhs = graph_.type(node.operands[0]).shape;
     for (int d = 0; d < static_cast<int>(lhs.size()); ++d)
-      if (!std::count(a.lhs_contract.begin(), a.lhs_contract.end(), d) && !std::count(a.lhs_batch.begin(), a.lhs_batch.end(), d)) rows = lhs[static_cast<size_t>(d)];
+      if (!std::count(a.lhs_contract.begin(), a.lhs_contract.end(), d) &&
+          !std::count(a.lhs_batch.begin(), a.lhs_batch.end(), d))
+        rows = lhs[static_cast<size_t>(d)];
     Layout layout;
     for (int d : a.rhs_batch) layout.order.push_back(d);
     for (int d = 0; d < type.rank(); ++d)
-      if (!std::count(a.rhs_batch.begin(), a.rhs_batch.end(), d) && !std::count(a.rhs_contract.begin(), a.rhs_contract.end(), d)) layout.order.push_back(d);
+      if (!std::count(a.rhs_batch.begin(), a.rhs_batch.end(), d) &&
+          !std::count(a.rhs_contract.begin(), a.rhs_contract.end(), d))
+        layout.order.push_back(d);
     for (int d : a.rhs_contract) layout.order.push_back(d);
     layout.blocks.push_back({column, panel(type.element, rows, type.shape[static_cast<size_t>(column)])});
     layouts_[w] = layout;

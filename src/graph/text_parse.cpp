@@ -130,7 +130,9 @@ class Cursor {
 };
 
 template <class T>
-void read(Cursor& cursor, T& value) requires std::is_integral_v<T> {
+void read(Cursor& cursor, T& value)
+  requires std::is_integral_v<T>
+{
   value = cursor.integer<T>();
 }
 void read(Cursor& cursor, ScalarOp& value) {

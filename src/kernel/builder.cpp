@@ -8,8 +8,9 @@
 namespace fusewise::kernel {
 
 int Kernel::argument_count() const {
-  return static_cast<int>(std::count_if(buffers.begin(), buffers.end(),
-                                        [](const Buffer& buffer) { return buffer.scope == Scope::argument && !buffer.is_alias; }));
+  return static_cast<int>(std::count_if(buffers.begin(), buffers.end(), [](const Buffer& buffer) {
+    return buffer.scope == Scope::argument && !buffer.is_alias;
+  }));
 }
 
 size_t Builder::ExprHash::operator()(const Expr& e) const {
@@ -285,7 +286,8 @@ StmtId Builder::block(std::vector<StmtId> statements) {
   return intern(std::move(stmt));
 }
 
-StmtId Builder::loop(LoopKind kind, VariableId variable, ExprId begin, ExprId end, int64_t step, StmtId body) {
+StmtId Builder::loop(LoopKind kind, VariableId variable, ExprId begin, ExprId end, int64_t step,
+                     StmtId body) {
   check(step > 0, "the step of a loop must be positive");
   Stmt stmt;
   stmt.kind = StmtKind::loop;

@@ -41,7 +41,8 @@ ExprId Builder::divide_by_constant(const Sum& sum, int64_t divisor, bool quotien
   }
   const Range r = range_of(rest);
   if (r.low >= 0 && r.high < divisor) return build(quotient ? std::move(multiples) : std::move(rest));
-  if (!infinite(r.low) && !infinite(r.high) && floor_divide(r.low, divisor) == floor_divide(r.high, divisor)) {
+  if (!infinite(r.low) && !infinite(r.high) &&
+      floor_divide(r.low, divisor) == floor_divide(r.high, divisor)) {
     const int64_t period = floor_divide(r.low, divisor);
     Sum& result = quotient ? multiples : rest;
     result.constant = wrapping_add(result.constant, quotient ? period : wrapping_mul(period, -divisor));
@@ -94,13 +95,15 @@ ExprId Builder::divide_by_symbol(ExprId a, ExprId divisor, bool quotient) {
       continue;
     }
     factors.erase(found);
-    if (factors.empty()) multiples.constant = wrapping_add(multiples.constant, term.coefficient);
-    else multiples.terms.push_back({build_product(std::move(factors)), term.coefficient});
+    if (factors.empty())
+      multiples.constant = wrapping_add(multiples.constant, term.coefficient);
+    else
+      multiples.terms.push_back({build_product(std::move(factors)), term.coefficient});
   }
   const ExprId left = build(rest);
   const Expr e = kernel_.exprs[left];
   const bool is_below = e.kind == ExprKind::read && range(left).low >= 0 &&
-                          known(static_cast<VariableId>(e.value)).bound == divisor;
+                        known(static_cast<VariableId>(e.value)).bound == divisor;
   if (is_below || (e.kind == ExprKind::constant && e.value == 0))
     return quotient ? build(std::move(multiples)) : left;
   Expr division;
@@ -117,7 +120,8 @@ ExprId Builder::divide_by_symbol(ExprId a, ExprId divisor, bool quotient) {
 ExprId Builder::floor_div(ExprId a, ExprId b) {
   if (!is_index(a) || !is_index(b)) return native(Native::floor_div, kernel_.exprs[a].type, a, b);
   const auto divisor = constant_value(b);
-  if (const auto dividend = constant_value(a); dividend && divisor) return integer(floor_divide(*dividend, *divisor));
+  if (const auto dividend = constant_value(a); dividend && divisor)
+    return integer(floor_divide(*dividend, *divisor));
   if (!divisor) return divide_by_symbol(a, b, true);
   if (*divisor == 0) return integer(0);
   if (*divisor == 1) return a;
@@ -131,7 +135,8 @@ ExprId Builder::floor_div(ExprId a, ExprId b) {
 ExprId Builder::floor_mod(ExprId a, ExprId b) {
   if (!is_index(a) || !is_index(b)) return native(Native::floor_mod, kernel_.exprs[a].type, a, b);
   const auto divisor = constant_value(b);
-  if (const auto dividend = constant_value(a); dividend && divisor) return integer(floor_modulo(*dividend, *divisor));
+  if (const auto dividend = constant_value(a); dividend && divisor)
+    return integer(floor_modulo(*dividend, *divisor));
   if (!divisor) return divide_by_symbol(a, b, false);
   if (*divisor == 0 || *divisor == 1) return integer(0);
   if (*divisor < 0) return native(Native::floor_mod, {}, a, b);
@@ -169,7 +174,8 @@ ExprId Builder::min(ExprId a, ExprId b) {
     if (r.low >= 0) return b;
     if (constant_value(a)) std::swap(a, b);
     const Expr inner = kernel_.exprs[a];
-    if (inner.kind == ExprKind::apply && inner.op == ScalarOp::min && constant_value(b) && constant_value(inner.b))
+    if (inner.kind == ExprKind::apply && inner.op == ScalarOp::min && constant_value(b) &&
+        constant_value(inner.b))
       return min(inner.a, integer(std::min(*constant_value(b), *constant_value(inner.b))));
   }
   if (!constant_value(b) && before(b, a)) std::swap(a, b);
@@ -190,7 +196,8 @@ ExprId Builder::max(ExprId a, ExprId b) {
     if (r.high <= 0) return b;
     if (constant_value(a)) std::swap(a, b);
     const Expr inner = kernel_.exprs[a];
-    if (inner.kind == ExprKind::apply && inner.op == ScalarOp::max && constant_value(b) && constant_value(inner.b))
+    if (inner.kind == ExprKind::apply && inner.op == ScalarOp::max && constant_value(b) &&
+        constant_value(inner.b))
       return max(inner.a, integer(std::max(*constant_value(b), *constant_value(inner.b))));
   }
   if (!constant_value(b) && before(b, a)) std::swap(a, b);

@@ -45,9 +45,8 @@ void Builder::collect(ExprId a, int64_t factor, Sum& sum, int depth) {
 // Sorts and merges like terms, then joins quotients with remainders.
 void Builder::normalise(Sum& sum) {
   for (;;) {
-    std::sort(sum.terms.begin(), sum.terms.end(), [this](const Term& a, const Term& b) {
-      return before(a.product, b.product);
-    });
+    std::sort(sum.terms.begin(), sum.terms.end(),
+              [this](const Term& a, const Term& b) { return before(a.product, b.product); });
     size_t count = 0;
     for (const Term& term : sum.terms) {
       if (count > 0 && sum.terms[count - 1].product == term.product) {
@@ -80,8 +79,10 @@ bool Builder::join_division(Sum& sum) {
       std::vector<ExprId> others;
       bool removed = false;
       for (const ExprId other : factors) {
-        if (other == factor && !removed) removed = true;
-        else others.push_back(other);
+        if (other == factor && !removed)
+          removed = true;
+        else
+          others.push_back(other);
       }
       std::vector<ExprId> partner = others;
       partner.push_back(found->second);
@@ -117,9 +118,12 @@ ExprId Builder::build(Sum sum) {
   ExprId result = none;
   for (const Term& term : sum.terms) {
     const int64_t c = term.coefficient;
-    if (result == none) result = scaled(term.product, c);
-    else if (c < 0 && c != lowest) result = raw(ScalarOp::sub, result, scaled(term.product, -c));
-    else result = raw(ScalarOp::add, result, scaled(term.product, c));
+    if (result == none)
+      result = scaled(term.product, c);
+    else if (c < 0 && c != lowest)
+      result = raw(ScalarOp::sub, result, scaled(term.product, -c));
+    else
+      result = raw(ScalarOp::add, result, scaled(term.product, c));
   }
   if (result == none) return integer(sum.constant);
   return sum.constant == 0 ? result : raw(ScalarOp::add, result, integer(sum.constant));
@@ -187,8 +191,10 @@ ExprId Builder::multiply(ExprId a, ExprId b) {
       coefficient = wrapping_mul(coefficient, e.value);
       return true;
     });
-    if (factors.empty()) result.constant = wrapping_add(result.constant, coefficient);
-    else result.terms.push_back({build_product(std::move(factors)), coefficient});
+    if (factors.empty())
+      result.constant = wrapping_add(result.constant, coefficient);
+    else
+      result.terms.push_back({build_product(std::move(factors)), coefficient});
   }
   return build(std::move(result));
 }

@@ -95,7 +95,8 @@ const Builder::Facts& Builder::facts(ExprId a) {
     const ExprId id = static_cast<ExprId>(facts_.size());
     const Expr& e = kernel_.exprs[id];
     Facts entry;
-    entry.range = range_of_expr(e, [&](ExprId operand) { return operand < id ? facts_[operand].range : Range{}; });
+    entry.range =
+        range_of_expr(e, [&](ExprId operand) { return operand < id ? facts_[operand].range : Range{}; });
     if (e.kind == ExprKind::read) entry.rank = static_cast<uint32_t>(e.value) + 1;
     if (e.kind == ExprKind::load) entry.rank = none;
     for (const ExprId operand : {e.a, e.b, e.c})
@@ -134,7 +135,9 @@ struct BoundRange {
 // Learns ranges from a statement and all below it. A variable that two statements define is left alone.
 void Builder::learn(StmtId root) {
   const std::function<Range(const Expr&, const std::function<Range(ExprId)>&)> step =
-      [this](const Expr& e, const std::function<Range(ExprId)>& operand) { return range_of_expr(e, operand); };
+      [this](const Expr& e, const std::function<Range(ExprId)>& operand) {
+        return range_of_expr(e, operand);
+      };
   std::vector<bool> defined(kernel_.variables.size());
   std::vector<StmtId> work = {root};
   while (!work.empty()) {

@@ -65,7 +65,8 @@ double copy_sign(double magnitude, double sign) { return std::copysign(magnitude
 Scalar shift(Native op, const Scalar& a, const Scalar& b) {
   const int width = bits_of(a.type);
   const uint64_t amount = static_cast<uint64_t>(b.i) % static_cast<uint64_t>(width);
-  if (op == Native::shift_left) return integral(a.type, static_cast<int64_t>(static_cast<uint64_t>(a.i) << amount));
+  if (op == Native::shift_left)
+    return integral(a.type, static_cast<int64_t>(static_cast<uint64_t>(a.i) << amount));
   if (is_signed(a.type)) return integral(a.type, a.i >> amount);
   return integral(a.type, static_cast<int64_t>(static_cast<uint64_t>(a.i) >> amount));
 }
@@ -112,7 +113,8 @@ Scalar evaluate_fma(const Scalar& a, const Scalar& b, const Scalar& c) {
     case DataType::float64:
       return floating(a.type, std::fma(a.f, b.f, c.f));
     case DataType::float32:
-      return floating(a.type, std::fma(static_cast<float>(a.f), static_cast<float>(b.f), static_cast<float>(c.f)));
+      return floating(a.type,
+                      std::fma(static_cast<float>(a.f), static_cast<float>(b.f), static_cast<float>(c.f)));
     case DataType::float16:
       return scalar_of_bits(a.type, double_to_float16(add_round_to_odd(a.f * b.f, c.f)));
     case DataType::bfloat16:

@@ -18,10 +18,12 @@ void Parser::next() {
   last_line_ = token_line_;
   for (; position_ < text_.size(); ++position_) {
     const char c = text_[position_];
-    if (c == '\n') ++line_;
+    if (c == '\n')
+      ++line_;
     else if (text_.substr(position_).starts_with(";;")) {
       while (position_ + 1 < text_.size() && text_[position_ + 1] != '\n') ++position_;
-    } else if (c != ' ' && c != '\t' && c != '\r') break;
+    } else if (c != ' ' && c != '\t' && c != '\r')
+      break;
   }
   token_line_ = line_;
   const size_t begin = position_;
@@ -68,10 +70,12 @@ int64_t Parser::integer() {
   const bool negative = accept("-");
   uint64_t value = 0;
   const char* const end = token_.data() + token_.size();
-  const auto result = kind_ == Kind::number ? std::from_chars(token_.data(), end, value) : std::from_chars_result{};
+  const auto result =
+      kind_ == Kind::number ? std::from_chars(token_.data(), end, value) : std::from_chars_result{};
   if (kind_ != Kind::number || result.ec != std::errc() || result.ptr != end)
     fail(fmt::format("expected an integer, found '{}'", token_));
-  if (value > uint64_t{INT64_MAX} + (negative ? 1 : 0)) fail(fmt::format("'{}' does not fit 64 bits", token_));
+  if (value > uint64_t{INT64_MAX} + (negative ? 1 : 0))
+    fail(fmt::format("'{}' does not fit 64 bits", token_));
   next();
   return static_cast<int64_t>(negative ? 0 - value : value);
 }
@@ -141,8 +145,10 @@ void Parser::argument() {
     b.size = expression();
     expect("]");
   }
-  if (accept("out")) b.written = true;
-  else expect("in");
+  if (accept("out"))
+    b.written = true;
+  else
+    expect("in");
   if (accept("alias")) b.no_alias = false;
   define(b.name, {Meaning::buffer, static_cast<uint32_t>(kernel_.buffers.size())});
   kernel_.buffers.push_back(std::move(b));
@@ -224,7 +230,8 @@ StmtId Parser::declaration(bool is_mutable) {
   const auto known = names_.find(variable);
   if (known != names_.end() && known->second.meaning == Meaning::variable) {
     stmt.target = known->second.id;
-    if (kernel_.variables[stmt.target].type != declared) fail_behind(fmt::format("'{}' has another type above", variable));
+    if (kernel_.variables[stmt.target].type != declared)
+      fail_behind(fmt::format("'{}' has another type above", variable));
   } else {
     stmt.target = builder_.variable(variable, declared, is_mutable);
     define(variable, {Meaning::variable, stmt.target});
@@ -278,7 +285,8 @@ StmtId Parser::alias() {
   const auto known = names_.find(b.name);
   if (known != names_.end() && known->second.meaning == Meaning::buffer) {
     stmt.target = known->second.id;
-    if (!kernel_.buffers[stmt.target].is_alias) fail_behind(fmt::format("'{}' is something else above", b.name));
+    if (!kernel_.buffers[stmt.target].is_alias)
+      fail_behind(fmt::format("'{}' is something else above", b.name));
     return add(std::move(stmt));
   }
   stmt.target = static_cast<BufferId>(kernel_.buffers.size());
@@ -310,7 +318,8 @@ StmtId Parser::store_or_assign() {
     expect("=");
     stmt.b = expression();
   } else {
-    if (found->second.meaning != Meaning::variable) fail_behind(fmt::format("'{}' cannot be assigned", target));
+    if (found->second.meaning != Meaning::variable)
+      fail_behind(fmt::format("'{}' cannot be assigned", target));
     stmt.kind = StmtKind::assign;
     expect("=");
     stmt.a = expression();

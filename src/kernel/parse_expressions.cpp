@@ -29,13 +29,16 @@ ExprId Parser::expression(int level) {
 
 ExprId Parser::operation(Expr e, std::optional<Type> stated) {
   if (!stated) stated = usual_type(kernel_, e);
-  if (!stated) fail_behind("the operation has no meaning for operands of these types; state a type as in name<type>(...)");
+  if (!stated)
+    fail_behind(
+        "the operation has no meaning for operands of these types; state a type as in name<type>(...)");
   e.type = *stated;
   return builder_.share(e);
 }
 
 ExprId Parser::float_constant(double value, Type type) {
-  if (!is_float(type.element) || !is_computable(type.element)) fail_behind("a number with a fraction needs a float type");
+  if (!is_float(type.element) || !is_computable(type.element))
+    fail_behind("a number with a fraction needs a float type");
   return builder_.floating(type, value);
 }
 

@@ -35,7 +35,9 @@ bool is_argument(const Buffer& buffer) { return buffer.scope == Scope::argument 
 class Printer {
  public:
   explicit Printer(const Kernel& kernel)
-      : kernel_(kernel), variables_(kernel.variables.size()), buffers_(kernel.buffers.size()),
+      : kernel_(kernel),
+        variables_(kernel.variables.size()),
+        buffers_(kernel.buffers.size()),
         assigned_(kernel.variables.size()) {
     for (size_t i = 0; i < kernel.parameters.size(); ++i) parameters_.push_back(fresh(kernel.parameters[i]));
     for (size_t i = 0; i < kernel.buffers.size(); ++i)
@@ -53,7 +55,9 @@ class Printer {
   std::string header();
   void print(StmtId id, int indent);
   void print_children(StmtId id, int indent);
-  void line(int indent, const std::string& text) { out_.append(static_cast<size_t>(indent) * 2, ' ') += text + "\n"; }
+  void line(int indent, const std::string& text) {
+    out_.append(static_cast<size_t>(indent) * 2, ' ') += text + "\n";
+  }
   void bind(const Stmt& stmt, int indent);
   std::string head(const Stmt& stmt);
   std::string loop_head(const Stmt& stmt);
@@ -110,8 +114,8 @@ std::string Printer::constant(const Expr& e) {
     const double value = scalar_of_bits(element, e.value).f;
     if (std::isinf(value)) return (value < 0 ? "-inf" : "inf") + suffix;
     if (!std::isnan(value)) {
-      const std::string number =
-          element == DataType::float64 ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
+      const std::string number = element == DataType::float64 ? fmt::format("{}", value)
+                                                              : fmt::format("{}", static_cast<float>(value));
       Scalar read;
       read.type = DataType::float64;
       read.f = std::strtod(number.c_str(), nullptr);
@@ -149,7 +153,8 @@ std::string Printer::plain(const Expr& e, int level) {
     case ExprKind::constant:
       return constant(e);
     case ExprKind::parameter:
-      return static_cast<size_t>(e.value) < parameters_.size() ? parameters_[static_cast<size_t>(e.value)] : "unknown";
+      return static_cast<size_t>(e.value) < parameters_.size() ? parameters_[static_cast<size_t>(e.value)]
+                                                               : "unknown";
     case ExprKind::read:
       return variable(static_cast<size_t>(e.value));
     case ExprKind::apply:
@@ -242,8 +247,8 @@ void Printer::bind(const Stmt& stmt, int indent) {
 }
 
 std::string Printer::loop_head(const Stmt& stmt) {
-  std::string result = fmt::format("{} {} in {}..{}", name_of(stmt.loop), variable(stmt.target), text(stmt.a, 1),
-                                   text(stmt.b, 1));
+  std::string result = fmt::format("{} {} in {}..{}", name_of(stmt.loop), variable(stmt.target),
+                                   text(stmt.a, 1), text(stmt.b, 1));
   if (stmt.value != 1) result += fmt::format(" step {}", stmt.value);
   return result;
 }
@@ -258,16 +263,16 @@ std::string Printer::head(const Stmt& stmt) {
       return "if " + text(stmt.a, 0);
     case StmtKind::let: {
       std::string value = text(stmt.a, 0);
-      return fmt::format("let {}: {} = {}", variable(stmt.target), to_string(kernel_.variables[stmt.target].type),
-                         value);
+      return fmt::format("let {}: {} = {}", variable(stmt.target),
+                         to_string(kernel_.variables[stmt.target].type), value);
     }
     case StmtKind::assign: {
       const bool first = kernel_.variables[stmt.target].is_mutable && !assigned_[stmt.target];
       assigned_[stmt.target] = true;
       const std::string value = text(stmt.a, 0);
       if (!first) return variable(stmt.target) + " = " + value;
-      return fmt::format("mut {}: {} = {}", variable(stmt.target), to_string(kernel_.variables[stmt.target].type),
-                         value);
+      return fmt::format("mut {}: {} = {}", variable(stmt.target),
+                         to_string(kernel_.variables[stmt.target].type), value);
     }
     case StmtKind::allocate: {
       const Buffer& b = kernel_.buffers[stmt.target];
@@ -363,8 +368,10 @@ std::string Printer::statement(StmtId id) {
   const Stmt& stmt = kernel_.stmts[id];
   bind(stmt, 0);
   std::string first = head(stmt);
-  if (stmt.kind == StmtKind::block) first = "{ ... }";
-  else if (!stmt.children.empty()) first += " { ... }";
+  if (stmt.kind == StmtKind::block)
+    first = "{ ... }";
+  else if (!stmt.children.empty())
+    first += " { ... }";
   return out_ + first;
 }
 

@@ -9,13 +9,15 @@ namespace fusewise::kernel {
 
 namespace {
 
-constexpr std::string_view native_names[] = {"copysign", "floor_div", "floor_mod", "shift_left", "shift_right"};
+constexpr std::string_view native_names[] = {"copysign", "floor_div", "floor_mod", "shift_left",
+                                             "shift_right"};
 constexpr std::string_view loop_names[] = {"serial", "unrolled", "vector", "block", "thread", "lane"};
 constexpr std::string_view scope_names[] = {"argument", "registers", "scratch", "shared"};
 
 constexpr std::string_view keywords[] = {
-    "alias", "allocate", "at", "barrier", "block", "else", "false", "for", "if", "in", "inf", "kernel", "lane", "let",
-    "level", "mut", "out", "phase", "prefetch", "scratch", "serial", "step", "thread", "true", "unrolled", "vector"};
+    "alias",    "allocate", "at",     "barrier", "block",  "else",  "false",    "for",   "if",
+    "in",       "inf",      "kernel", "lane",    "let",    "level", "mut",      "out",   "phase",
+    "prefetch", "scratch",  "serial", "step",    "thread", "true",  "unrolled", "vector"};
 
 template <class Enum, size_t Count>
 std::optional<Enum> find_name(const std::string_view (&names)[Count], std::string_view name) {
@@ -80,8 +82,8 @@ const Infix* infix_of(const Expr& expr) {
 }
 
 const Infix* infix_of(std::string_view sign) {
-  const auto found =
-      std::find_if(std::begin(infixes), std::end(infixes), [&](const Infix& infix) { return infix.sign == sign; });
+  const auto found = std::find_if(std::begin(infixes), std::end(infixes),
+                                  [&](const Infix& infix) { return infix.sign == sign; });
   return found == std::end(infixes) ? nullptr : &*found;
 }
 
@@ -100,8 +102,8 @@ std::optional<ExprKind> vector_call_of(std::string_view name) {
 }
 
 bool is_reserved(std::string_view word) {
-  return is_keyword(word) || scalar_op_of(word) || native_of(word) || vector_call_of(word) || word == "bits" ||
-         word == "bitcast" || word == "fma";
+  return is_keyword(word) || scalar_op_of(word) || native_of(word) || vector_call_of(word) ||
+         word == "bits" || word == "bitcast" || word == "fma";
 }
 
 std::optional<Type> usual_type(const Kernel& kernel, const Expr& expr) {

@@ -5,7 +5,9 @@
 namespace fusewise::kernel {
 
 Uniformity::Uniformity(const Kernel& kernel)
-    : kernel_(kernel), variables_(kernel.variables.size()), buffers_(kernel.buffers.size()),
+    : kernel_(kernel),
+      variables_(kernel.variables.size()),
+      buffers_(kernel.buffers.size()),
       exprs_(kernel.exprs.size()) {
   // Variables only ever become varying, so this ends.
   for (bool changed = true; changed;) {

@@ -23,12 +23,12 @@ constexpr Type index_type = {DataType::int64, 1};
 struct Place {
   const Kernel& kernel;
   const Stmt& stmt;
-  const std::vector<bool>& variables;          // visible here
-  const std::vector<int>& buffers;             // visible here: the parallel depth where they came into being, or -1
-  const std::vector<LoopKind>& loops;          // around the statement
-  int parallel_depth;                          // block, thread and lane loops around it
+  const std::vector<bool>& variables;  // visible here
+  const std::vector<int>& buffers;     // visible here: the parallel depth where they came into being, or -1
+  const std::vector<LoopKind>& loops;  // around the statement
+  int parallel_depth;                  // block, thread and lane loops around it
   Stage stage;
-  bool divergent;                              // threads of a block may take different ways to get here
+  bool divergent;  // threads of a block may take different ways to get here
 
   Type type(ExprId e) const { return kernel.exprs[e].type; }
   bool inside(LoopKind kind) const { return std::find(loops.begin(), loops.end(), kind) != loops.end(); }
@@ -95,17 +95,21 @@ struct ExprRow {
 };
 
 const ExprRow expr_rules[] = {
-    {ExprKind::constant, [](const Place&, const Expr& e) { return e.value == canonical_bits(e.type.element, e.value); },
+    {ExprKind::constant,
+     [](const Place&, const Expr& e) { return e.value == canonical_bits(e.type.element, e.value); },
      "the bits of a constant must fit its type"},
     {ExprKind::parameter,
      [](const Place& p, const Expr& e) {
-       return e.type == index_type && e.value >= 0 && static_cast<size_t>(e.value) < p.kernel.parameters.size();
+       return e.type == index_type && e.value >= 0 &&
+              static_cast<size_t>(e.value) < p.kernel.parameters.size();
      },
      "a parameter must exist and is int64"},
     {ExprKind::read, [](const Place& p, const Expr& e) { return p.has_variable(e.value); },
      "a variable must be defined before it is read"},
     {ExprKind::read,
-     [](const Place& p, const Expr& e) { return p.kernel.variables[static_cast<size_t>(e.value)].type == e.type; },
+     [](const Place& p, const Expr& e) {
+       return p.kernel.variables[static_cast<size_t>(e.value)].type == e.type;
+     },
      "a read must have the type of the variable"},
     {ExprKind::apply, [](const Place&, const Expr& e) { return operand_count(e) == arity_of(e.op); },
      "an operation must have as many operands as it takes"},
@@ -113,12 +117,16 @@ const ExprRow expr_rules[] = {
     {ExprKind::apply, apply_types, "the types of operands and result must suit the operation"},
     {ExprKind::native, [](const Place&, const Expr& e) { return operand_count(e) == 2; },
      "a machine operation must have two operands"},
-    {ExprKind::native, operands_have_type, "operands of a machine operation must have the type of the result"},
+    {ExprKind::native, operands_have_type,
+     "operands of a machine operation must have the type of the result"},
     {ExprKind::native, native_types, "copysign is for floats, the other machine operations are for integers"},
-    {ExprKind::fma, [](const Place&, const Expr& e) { return operand_count(e) == 3; }, "fma must have three operands"},
+    {ExprKind::fma, [](const Place&, const Expr& e) { return operand_count(e) == 3; },
+     "fma must have three operands"},
     {ExprKind::fma, operands_have_type, "operands of fma must have the type of the result"},
     {ExprKind::fma,
-     [](const Place&, const Expr& e) { return is_computable(e.type.element) && e.type.element != DataType::boolean; },
+     [](const Place&, const Expr& e) {
+       return is_computable(e.type.element) && e.type.element != DataType::boolean;
+     },
      "fma is for numbers"},
     {ExprKind::bitcast,
      [](const Place& p, const Expr& e) {
@@ -156,7 +164,8 @@ const ExprRow expr_rules[] = {
     {ExprKind::subgroup_reduce,
      [](const Place& p, const Expr& e) { return e.value >= 0 && e.value < 4 && p.type(e.a) == e.type; },
      "a reduction over the sub-group must keep the type"},
-    {ExprKind::subgroup_reduce, [](const Place& p, const Expr&) { return p.inside(LoopKind::lane) && !p.divergent; },
+    {ExprKind::subgroup_reduce,
+     [](const Place& p, const Expr&) { return p.inside(LoopKind::lane) && !p.divergent; },
      "a reduction over the sub-group must be in a lane loop, in uniform control flow"},
 };
 
@@ -167,8 +176,8 @@ bool has_constant_extent(const Kernel& kernel, const Stmt& loop) {
   if (begin.kind == ExprKind::constant && end.kind == ExprKind::constant) return true;
   const auto split = [&](ExprId id) {
     const Expr& e = kernel.exprs[id];
-    const bool is_sum = e.kind == ExprKind::apply && e.op == ScalarOp::add &&
-                        kernel.exprs[e.b].kind == ExprKind::constant;
+    const bool is_sum =
+        e.kind == ExprKind::apply && e.op == ScalarOp::add && kernel.exprs[e.b].kind == ExprKind::constant;
     return is_sum ? e.a : id;
   };
   return split(loop.a) == split(loop.b);
@@ -213,16 +222,20 @@ const StmtRow stmt_rules[] = {
      "the variable of a loop must be an immutable int64"},
     {StmtKind::loop, [](const Place& p) { return !p.variables[p.stmt.target]; },
      "the variable of a loop must not be defined already"},
-    {StmtKind::loop, [](const Place& p) { return p.type(p.stmt.a) == index_type && p.type(p.stmt.b) == index_type; },
+    {StmtKind::loop,
+     [](const Place& p) { return p.type(p.stmt.a) == index_type && p.type(p.stmt.b) == index_type; },
      "the bounds of a loop must be int64"},
     {StmtKind::loop,
      [](const Place& p) {
-       return p.stage == Stage::lowered || (p.stmt.loop != LoopKind::unrolled && p.stmt.loop != LoopKind::vector) ||
+       return p.stage == Stage::lowered ||
+              (p.stmt.loop != LoopKind::unrolled && p.stmt.loop != LoopKind::vector) ||
               has_constant_extent(p.kernel, p.stmt);
      },
      "unrolled and vector loops must have a constant extent"},
-    {StmtKind::loop, loop_nests, "block loops must be outermost, and no thread or lane loop may be inside lanes"},
-    {StmtKind::branch, [](const Place& p) { return p.stmt.children.size() == 1 || p.stmt.children.size() == 2; },
+    {StmtKind::loop, loop_nests,
+     "block loops must be outermost, and no thread or lane loop may be inside lanes"},
+    {StmtKind::branch,
+     [](const Place& p) { return p.stmt.children.size() == 1 || p.stmt.children.size() == 2; },
      "a branch must have one or two parts"},
     {StmtKind::branch, [](const Place& p) { return p.type(p.stmt.a) == Type{DataType::boolean, 1}; },
      "the condition of a branch must be one boolean"},
@@ -230,17 +243,21 @@ const StmtRow stmt_rules[] = {
      "an immutable variable must be defined once"},
     {StmtKind::let, [](const Place& p) { return target(p).type == p.type(p.stmt.a); },
      "a variable must have the type of its value"},
-    {StmtKind::assign, [](const Place& p) { return target(p).is_mutable; }, "an immutable variable must not be assigned"},
+    {StmtKind::assign, [](const Place& p) { return target(p).is_mutable; },
+     "an immutable variable must not be assigned"},
     {StmtKind::assign, [](const Place& p) { return target(p).type == p.type(p.stmt.a); },
      "a variable must have the type of its value"},
-    {StmtKind::allocate, [](const Place& p) { return p.kernel.buffers[p.stmt.target].scope != Scope::argument; },
+    {StmtKind::allocate,
+     [](const Place& p) { return p.kernel.buffers[p.stmt.target].scope != Scope::argument; },
      "an argument must not be allocated"},
     {StmtKind::allocate, [](const Place& p) { return !p.has_buffer(p.stmt.target); },
      "a buffer must not be allocated while it exists"},
-    {StmtKind::allocate, [](const Place& p) { return is_size(p.kernel, p.kernel.buffers[p.stmt.target].size); },
+    {StmtKind::allocate,
+     [](const Place& p) { return is_size(p.kernel, p.kernel.buffers[p.stmt.target].size); },
      "the size of an allocation must be an int64 over constants and parameters"},
     {StmtKind::allocate, registers_are_constant, "registers must have a constant size"},
-    {StmtKind::alias, [](const Place& p) { return p.has_buffer(p.stmt.value); }, "the source of an alias must be in scope"},
+    {StmtKind::alias, [](const Place& p) { return p.has_buffer(p.stmt.value); },
+     "the source of an alias must be in scope"},
     {StmtKind::alias,
      [](const Place& p) {
        const Buffer& own = p.kernel.buffers[p.stmt.target];
@@ -249,7 +266,8 @@ const StmtRow stmt_rules[] = {
               own.scope == source.scope;
      },
      "an alias must be new and have the element type and scope of its source"},
-    {StmtKind::alias, [](const Place& p) { return p.type(p.stmt.a) == index_type; }, "the offset of an alias must be int64"},
+    {StmtKind::alias, [](const Place& p) { return p.type(p.stmt.a) == index_type; },
+     "the offset of an alias must be int64"},
     {StmtKind::store, [](const Place& p) { return p.has_buffer(p.stmt.target); },
      "a buffer must be in scope where it is written"},
     {StmtKind::store,
@@ -271,7 +289,8 @@ const StmtRow stmt_rules[] = {
      "registers must be used by the thread that allocates them"},
     {StmtKind::barrier, [](const Place& p) { return !p.divergent && !p.inside(LoopKind::vector); },
      "a barrier must be in uniform control flow"},
-    {StmtKind::prefetch, [](const Place& p) { return p.has_buffer(p.stmt.target) && p.type(p.stmt.a) == index_type; },
+    {StmtKind::prefetch,
+     [](const Place& p) { return p.has_buffer(p.stmt.target) && p.type(p.stmt.a) == index_type; },
      "a prefetch must name a buffer in scope and an int64 index"},
     {StmtKind::prefetch, [](const Place& p) { return p.stmt.value == 1 || p.stmt.value == 2; },
      "a prefetch must be into level 1 or 2"},
@@ -280,7 +299,11 @@ const StmtRow stmt_rules[] = {
 class Walk {
  public:
   Walk(const Kernel& kernel, Stage stage)
-      : kernel_(kernel), stage_(stage), uniformity_(kernel), variables_(kernel.variables.size()), buffers_(kernel.buffers.size(), -1),
+      : kernel_(kernel),
+        stage_(stage),
+        uniformity_(kernel),
+        variables_(kernel.variables.size()),
+        buffers_(kernel.buffers.size(), -1),
         seen_(kernel.exprs.size()) {}
   void run();
 
@@ -307,12 +330,12 @@ class Walk {
   Uniformity uniformity_;
   std::vector<bool> variables_;
   std::vector<int> buffers_;
-  std::vector<VariableId> defined_;   // in order, so that leaving a scope undoes it
+  std::vector<VariableId> defined_;  // in order, so that leaving a scope undoes it
   std::vector<BufferId> brought_;
   std::vector<LoopKind> loops_;
   int parallel_depth_ = 0;
   int divergent_ = 0;
-  std::vector<uint32_t> seen_;        // expression -> the last statement that was checked with it
+  std::vector<uint32_t> seen_;  // expression -> the last statement that was checked with it
   uint32_t stamp_ = 0;
 };
 
@@ -326,7 +349,8 @@ void Walk::run() {
   for (const StmtId phase : kernel_.phases) {
     check(phase < kernel_.stmts.size(), "a phase must be a statement");
     const Stmt& stmt = kernel_.stmts[phase];
-    if (stmt.kind != StmtKind::loop || stmt.loop != LoopKind::block) refuse(phase, "a phase must be a block loop");
+    if (stmt.kind != StmtKind::loop || stmt.loop != LoopKind::block)
+      refuse(phase, "a phase must be a block loop");
     walk_scope(phase);
   }
 }
@@ -335,16 +359,19 @@ void Walk::run() {
 void Walk::check_ids(StmtId id) const {
   const Stmt& s = kernel_.stmts[id];
   const auto require = [&](bool fine) {
-    if (!fine) throw InternalError(fmt::format("kernel '{}': statement {} has an id that does not exist", kernel_.name, id));
+    if (!fine)
+      throw InternalError(
+          fmt::format("kernel '{}': statement {} has an id that does not exist", kernel_.name, id));
   };
   for_each_operand(s, [&](ExprId e) { require(e < kernel_.exprs.size()); });
   for (const StmtId child : s.children) require(child < kernel_.stmts.size());
   const bool on_variable = s.kind == StmtKind::loop || s.kind == StmtKind::let || s.kind == StmtKind::assign;
-  const bool on_buffer = s.kind == StmtKind::allocate || s.kind == StmtKind::alias || s.kind == StmtKind::store ||
-                         s.kind == StmtKind::prefetch;
+  const bool on_buffer = s.kind == StmtKind::allocate || s.kind == StmtKind::alias ||
+                         s.kind == StmtKind::store || s.kind == StmtKind::prefetch;
   if (on_variable) require(s.target < kernel_.variables.size());
   if (on_buffer) require(s.target < kernel_.buffers.size());
-  const bool needs_a = on_variable || s.kind == StmtKind::branch || (on_buffer && s.kind != StmtKind::allocate);
+  const bool needs_a =
+      on_variable || s.kind == StmtKind::branch || (on_buffer && s.kind != StmtKind::allocate);
   require(!needs_a || s.a != none);
   require((s.kind != StmtKind::loop && s.kind != StmtKind::store) || s.b != none);
 }
@@ -364,7 +391,8 @@ void Walk::check_exprs(const Place& place, StmtId id) {
       is_whole = is_whole && operand < kernel_.exprs.size();
       work.push_back(operand);
     });
-    const bool is_leaf = e.kind == ExprKind::constant || e.kind == ExprKind::parameter || e.kind == ExprKind::read;
+    const bool is_leaf =
+        e.kind == ExprKind::constant || e.kind == ExprKind::parameter || e.kind == ExprKind::read;
     if (!is_whole || (!is_leaf && e.a == none)) refuse(id, "the operands of an expression must exist");
     for (const ExprRow& row : expr_rules)
       if (row.kind == e.kind && !row.holds(place, e)) refuse(id, row.words);
@@ -390,8 +418,10 @@ void Walk::walk(StmtId id) {
     case StmtKind::block:
       for (const StmtId child : stmt.children) {
         // A nested block is a scope of its own.
-        if (kernel_.stmts[child].kind == StmtKind::block) walk_scope(child);
-        else walk(child);
+        if (kernel_.stmts[child].kind == StmtKind::block)
+          walk_scope(child);
+        else
+          walk(child);
       }
       break;
     case StmtKind::loop: {

@@ -116,7 +116,8 @@ StmtId Rewriter::rewrite_parts(StmtId id) {
   for (ExprId* operand : {&stmt.a, &stmt.b, &stmt.c})
     if (*operand != none) *operand = rewrite(*operand);
   for (StmtId& child : stmt.children) child = rewrite_statement(child);
-  if (stmt.a == original.a && stmt.b == original.b && stmt.c == original.c && stmt.children == original.children)
+  if (stmt.a == original.a && stmt.b == original.b && stmt.c == original.c &&
+      stmt.children == original.children)
     return id;
   switch (stmt.kind) {
     case StmtKind::block:
@@ -188,8 +189,8 @@ struct Renaming {
 
 }  // namespace
 
-StmtId substitute(Kernel& kernel, Builder& builder, StmtId stmt, VariableId variable,
-                  ExprId replacement, bool rename) {
+StmtId substitute(Kernel& kernel, Builder& builder, StmtId stmt, VariableId variable, ExprId replacement,
+                  bool rename) {
   if (!rename) {
     Rewriter rewriter(kernel, builder, [&](ExprId, const Expr& e) {
       return e.kind == ExprKind::read && e.value == variable ? replacement : none;

@@ -40,8 +40,8 @@ Machine level_4() {
 
 bool host_has_512() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #else
   return false;
 #endif
@@ -80,10 +80,14 @@ void each_figure(Machine& m, F&& f) {
 
 Machine host_machine(const std::string& cpu) {
   Machine m;
-  if (cpu == "x86-64-v3") m = level_3();
-  else if (cpu == "x86-64-v4") m = level_4();
-  else if (cpu == "native") m = host_has_512() ? level_4() : level_3();
-  else throw UserError(fmt::format("unknown CPU '{}': native, x86-64-v3 and x86-64-v4 are known", cpu));
+  if (cpu == "x86-64-v3")
+    m = level_3();
+  else if (cpu == "x86-64-v4")
+    m = level_4();
+  else if (cpu == "native")
+    m = host_has_512() ? level_4() : level_3();
+  else
+    throw UserError(fmt::format("unknown CPU '{}': native, x86-64-v3 and x86-64-v4 are known", cpu));
   if (cpu == "native") m.cpu = "native";
   detect_caches(m);
   return m;
@@ -93,7 +97,8 @@ std::string to_text(const Machine& machine) {
   Machine m = machine;
   std::string text = fmt::format("name = {}\narchitecture = {}\ncpu = {}\n", m.name, m.architecture, m.cpu);
   each_figure(m, [&](const char* name, const auto& value) { text += fmt::format("{} = {}\n", name, value); });
-  for (const RegisterTile& t : m.contraction_tiles) text += fmt::format("contraction_tile = {} x {}\n", t.rows, t.vectors);
+  for (const RegisterTile& t : m.contraction_tiles)
+    text += fmt::format("contraction_tile = {} x {}\n", t.rows, t.vectors);
   return text;
 }
 
@@ -107,12 +112,16 @@ Machine machine_from_text(const std::string& text) {
     ++line_number;
     if (line.empty() || line[0] == '#') continue;
     const size_t equals = line.find(" = ");
-    if (equals == std::string::npos) throw UserError(fmt::format("machine description, line {}: expected 'name = value'", line_number));
+    if (equals == std::string::npos)
+      throw UserError(fmt::format("machine description, line {}: expected 'name = value'", line_number));
     const std::string key = line.substr(0, equals), value = line.substr(equals + 3);
     bool known = true;
-    if (key == "name") m.name = value;
-    else if (key == "architecture") m.architecture = value;
-    else if (key == "cpu") m.cpu = value;
+    if (key == "name")
+      m.name = value;
+    else if (key == "architecture")
+      m.architecture = value;
+    else if (key == "cpu")
+      m.cpu = value;
     else if (key == "contraction_tile") {
       RegisterTile tile;
       if (std::sscanf(value.c_str(), "%d x %d", &tile.rows, &tile.vectors) != 2)
@@ -130,7 +139,8 @@ Machine machine_from_text(const std::string& text) {
         figure = static_cast<std::decay_t<decltype(figure)>>(number);
       });
     }
-    if (!known) throw UserError(fmt::format("machine description, line {}: unknown figure '{}'", line_number, key));
+    if (!known)
+      throw UserError(fmt::format("machine description, line {}: unknown figure '{}'", line_number, key));
   }
   return m;
 }

@@ -17,7 +17,7 @@ Bytes own_bytes(std::vector<std::byte> bytes) {
 }
 
 FileRegion describe_file_region(const std::string& path, uint64_t offset, uint64_t length) {
-  struct stat status {};
+  struct stat status{};
   if (::stat(path.c_str(), &status) != 0)
     throw UserError(fmt::format("cannot read {}: {}", path, std::generic_category().message(errno)),
                     {path, {}, {}, {}});

@@ -21,11 +21,14 @@ constexpr size_t most_places = 4096;
 // A run-time extent.
 constexpr int64_t unknown = -1;
 
-uint64_t mix(uint64_t a, uint64_t b) { return (a ^ (b + 0x9E3779B97F4A7C15ULL + (a << 6) + (a >> 2))) * 0xD6E8FEB86659FD93ULL; }
+uint64_t mix(uint64_t a, uint64_t b) {
+  return (a ^ (b + 0x9E3779B97F4A7C15ULL + (a << 6) + (a >> 2))) * 0xD6E8FEB86659FD93ULL;
+}
 
 uint64_t hash_of(const LinearIndex& index) {
   uint64_t h = index.constant.hash();
-  for (const graph::AxisTerm& t : index.terms) h = mix(mix(h, static_cast<uint64_t>(t.axis)), t.coefficient.hash());
+  for (const graph::AxisTerm& t : index.terms)
+    h = mix(mix(h, static_cast<uint64_t>(t.axis)), t.coefficient.hash());
   return h;
 }
 
@@ -33,7 +36,8 @@ uint64_t hash_of(const Read& read) {
   uint64_t h = read.index.size();
   for (const IndexExpr& e : read.index) {
     h = mix(h, hash_of(e.linear));
-    for (const graph::QuasiTerm& q : e.quasi) h = mix(mix(mix(h, hash_of(q.inner)), q.divisor.hash()), q.modulus.hash());
+    for (const graph::QuasiTerm& q : e.quasi)
+      h = mix(mix(mix(h, hash_of(q.inner)), q.divisor.hash()), q.modulus.hash());
     h = mix(h, e.gathered ? static_cast<uint64_t>(*e.gathered) + 1 : 0);
   }
   return h;
@@ -43,7 +47,8 @@ bool is_identity(const Form& form, const Read& read) {
   if (static_cast<int>(read.index.size()) != form.parallel_axes() || form.accumulation) return false;
   for (size_t d = 0; d < read.index.size(); ++d) {
     const IndexExpr& e = read.index[d];
-    if (!e.quasi.empty() || e.gathered || !e.linear.constant.is(0) || e.linear.terms.size() != 1) return false;
+    if (!e.quasi.empty() || e.gathered || !e.linear.constant.is(0) || e.linear.terms.size() != 1)
+      return false;
     if (e.linear.terms[0].axis != static_cast<int>(d) || !e.linear.terms[0].coefficient.is(1)) return false;
   }
   return true;
@@ -61,7 +66,8 @@ double expressions_of(const graph::BodyNode& node) {
 
 class Counter {
  public:
-  Counter(const RegionForms& forms, const Tree& tree) : forms_(forms), tree_(tree), weights_(tree.stages.size(), -1) {}
+  Counter(const RegionForms& forms, const Tree& tree)
+      : forms_(forms), tree_(tree), weights_(tree.stages.size(), -1) {}
 
   double count() {
     for (size_t i = 0; i < tree_.stages.size(); ++i) {
@@ -79,8 +85,8 @@ class Counter {
   const Tree& tree_;
   std::vector<double> weights_;
   double total_ = 0;
-  std::map<int, std::map<NodeId, std::vector<int>>> axes_;           // per stage with register tiles
-  std::map<int, std::map<NodeId, std::vector<uint64_t>>> depends_;   // per stage with children
+  std::map<int, std::map<NodeId, std::vector<int>>> axes_;          // per stage with register tiles
+  std::map<int, std::map<NodeId, std::vector<uint64_t>>> depends_;  // per stage with children
 
   const Stage& stage(int i) const { return tree_.stages[static_cast<size_t>(i)]; }
   bool enough() const { return total_ > 1.1 * most_code; }
@@ -88,7 +94,8 @@ class Counter {
   std::vector<int64_t> constant_extents(const Stage& s) const {
     std::vector<int64_t> extents;
     const Form& form = forms_.form(s.node);
-    for (int a = 0; a < form.parallel_axes(); ++a) extents.push_back(form.axes[static_cast<size_t>(a)].extent.constant().value_or(unknown));
+    for (int a = 0; a < form.parallel_axes(); ++a)
+      extents.push_back(form.axes[static_cast<size_t>(a)].extent.constant().value_or(unknown));
     return extents;
   }
   static void cut(std::vector<int64_t>& extents, const LoopChoice& loop) {
@@ -140,18 +147,22 @@ class Counter {
     for (size_t a = 0; a < extents.size(); ++a) {
       const int64_t e = extents[a] == unknown ? lanes : extents[a];
       // A long vector loop becomes a loop over a few vectors and a tail.
-      elements *= static_cast<double>(static_cast<int>(a) == s.vector_axis ? std::min((e + lanes - 1) / lanes, most_vectors) : e);
+      elements *= static_cast<double>(
+          static_cast<int>(a) == s.vector_axis ? std::min((e + lanes - 1) / lanes, most_vectors) : e);
     }
     const double each = weight(index) + 2;
     if (!form.accumulation) {
       total_ += elements * each;
     } else if (form.accumulation->sequential) {
       const graph::Axis last = form.axes.empty() ? graph::Axis{1, false} : form.axes.back();
-      const int64_t taps = last.reduction && last.extent.is_constant() && last.extent.value() <= 8 ? std::max<int64_t>(last.extent.value(), 1) : 4;
+      const int64_t taps = last.reduction && last.extent.is_constant() && last.extent.value() <= 8
+                               ? std::max<int64_t>(last.extent.value(), 1)
+                               : 4;
       total_ += elements * (each * static_cast<double>(taps) + 4);
     } else {
       const bool along = s.vector_axis >= form.parallel_axes();
-      const double copies = along ? 2.0 * static_cast<double>((tree_.order.lanes + lanes - 1) / lanes) : 2.0 * tree_.order.lanes * elements;
+      const double copies = along ? 2.0 * static_cast<double>((tree_.order.lanes + lanes - 1) / lanes)
+                                  : 2.0 * tree_.order.lanes * elements;
       total_ += copies * (each + 4) + 50;
     }
   }
@@ -175,7 +186,8 @@ class Counter {
       if (stage(child).depth == depth) emit_child(index, child, extents);
     if (innermost) return body(index, extents);
     const LoopChoice& loop = s.loops[static_cast<size_t>(depth)];
-    const bool last = std::none_of(s.loops.begin() + depth + 1, s.loops.end(), [&](const LoopChoice& l) { return l.axis == loop.axis; });
+    const bool last = std::none_of(s.loops.begin() + depth + 1, s.loops.end(),
+                                   [&](const LoopChoice& l) { return l.axis == loop.axis; });
     if (last) return interior(index, depth + 1, extents, loop.axis, loop.tile);
     std::vector<int64_t> inner = extents;
     cut(inner, loop);
@@ -210,10 +222,12 @@ class Counter {
     const auto guarded = [&](int i) {
       const Form& form = forms_.form(stage(i).node);
       return form.accumulation && form.accumulation->sequential &&
-             std::any_of(form.reads.begin(), form.reads.end(), [](const Read& r) { return !r.guards.empty(); });
+             std::any_of(form.reads.begin(), form.reads.end(),
+                         [](const Read& r) { return !r.guards.empty(); });
     };
     bool parts = guarded(index);
-    for (int c : stage(index).children) parts = parts || (stage(c).placement == Placement::registers && guarded(c));
+    for (int c : stage(index).children)
+      parts = parts || (stage(c).placement == Placement::registers && guarded(c));
     if (!parts || tile == 1) return steps(index, depth, extents, axis, tile);
     std::vector<int64_t> inner = extents;
     inner[static_cast<size_t>(axis)] = unknown;
@@ -239,14 +253,15 @@ class Counter {
       emit(index, depth, inner);
       tail_ = outer;
     } else {
-      for (auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(tile - 1))); step >= 1 && tile > 1; step /= 2) {
+      for (auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(tile - 1)));
+           step >= 1 && tile > 1; step /= 2) {
         e = step;
         emit(index, depth, inner);
       }
     }
   }
 
-  bool tail_ = false;   // within the tail of a vector axis: its extent counts as settled
+  bool tail_ = false;  // within the tail of a vector axis: its extent counts as settled
 };
 
 }  // namespace

@@ -23,7 +23,8 @@ namespace {
 // Extents of all axes of a form when its result's box has extents `box`.
 Extents axis_extents(const Form& form, const Extents& box, const SymbolValues& values) {
   Extents extents = box;
-  for (size_t a = box.size(); a < form.axes.size(); ++a) extents.push_back(usual_value(form.axes[a].extent, values));
+  for (size_t a = box.size(); a < form.axes.size(); ++a)
+    extents.push_back(usual_value(form.axes[a].extent, values));
   return extents;
 }
 
@@ -65,10 +66,12 @@ std::map<NodeId, Extents> needed_extents(const RegionForms& forms, const std::ve
   return boxes;
 }
 
-std::map<NodeId, std::vector<uint64_t>> root_dependences(const RegionForms& forms, const std::vector<NodeId>& cone) {
+std::map<NodeId, std::vector<uint64_t>> root_dependences(const RegionForms& forms,
+                                                         const std::vector<NodeId>& cone) {
   std::map<NodeId, std::vector<uint64_t>> depends;
   const Form& root = forms.form(cone.front());
-  for (int a = 0; a < root.parallel_axes(); ++a) depends[cone.front()].push_back(uint64_t{1} << std::min(a, 63));
+  for (int a = 0; a < root.parallel_axes(); ++a)
+    depends[cone.front()].push_back(uint64_t{1} << std::min(a, 63));
   depends[cone.front()];
   for (NodeId node : cone) {
     const auto it = depends.find(node);

@@ -40,7 +40,8 @@ bool read_in_place(const RegionForms& forms, const Stage& root, Value input) {
       const bool inner = members.count(operand.node) != 0;
       if (!inner && operand != input) continue;
       const Shape& shape = forms.graph->type(operand).shape;
-      bool identity = read.guards.empty() && !form.accumulation && !(reader.empty() && own.parallel_axes() > 0);
+      bool identity =
+          read.guards.empty() && !form.accumulation && !(reader.empty() && own.parallel_axes() > 0);
       std::vector<int> mapped;
       for (size_t d = 0; d < shape.size() && identity; ++d) {
         const int a = identity_axis(form, read, static_cast<int>(d), shape[d]);
@@ -65,7 +66,8 @@ bool read_in_place(const RegionForms& forms, const Stage& root, Value input) {
 
 std::vector<std::pair<Value, Value>> overwritable(const RegionForms& forms, const Tree& tree) {
   std::vector<std::pair<Value, Value>> result;
-  const auto roots = std::count_if(tree.stages.begin(), tree.stages.end(), [](const Stage& s) { return s.parent < 0; });
+  const auto roots =
+      std::count_if(tree.stages.begin(), tree.stages.end(), [](const Stage& s) { return s.parent < 0; });
   if (roots != 1 || tree.phases != 1) return result;
   const Stage& root = tree.stages.front();
   const Value output{root.node, 0};

@@ -18,12 +18,14 @@ constexpr std::string_view reuses[] = {"keep", "recompute", "slide"};
 
 std::string to_text(const StageChoice& s) {
   std::string text = fmt::format("stage %{} ", s.node);
-  text += s.parent < 0 ? fmt::format("root phase={}", s.phase) : fmt::format("in={} depth={}", s.parent, s.depth);
+  text +=
+      s.parent < 0 ? fmt::format("root phase={}", s.phase) : fmt::format("in={} depth={}", s.parent, s.depth);
   text += fmt::format(" {}", placements[static_cast<size_t>(s.placement)]);
   if (s.reuse != Reuse::keep) text += fmt::format(" {}", reuses[static_cast<size_t>(s.reuse)]);
   if (s.reuse == Reuse::slide) text += fmt::format("={}", s.slide_axis);
   text += " loops=[";
-  for (size_t i = 0; i < s.loops.size(); ++i) text += fmt::format("{}{}:{}", i ? " " : "", s.loops[i].axis, s.loops[i].tile);
+  for (size_t i = 0; i < s.loops.size(); ++i)
+    text += fmt::format("{}{}:{}", i ? " " : "", s.loops[i].axis, s.loops[i].tile);
   text += ']';
   if (s.parent < 0) text += fmt::format(" grid={}", s.grid_loops);
   return text + fmt::format(" vector={} storage=[{}]", s.vector_axis, fmt::join(s.storage, " "));
@@ -41,7 +43,9 @@ class Line {
  public:
   Line(std::string_view text, int number) : text_(text), whole_(text), number_(number) {}
 
-  [[noreturn]] void fail() const { throw UserError(fmt::format("line {} is no part of a schedule: {}", number_, whole_)); }
+  [[noreturn]] void fail() const {
+    throw UserError(fmt::format("line {} is no part of a schedule: {}", number_, whole_));
+  }
   void skip_spaces() {
     while (!text_.empty() && text_[0] == ' ') text_.remove_prefix(1);
   }
@@ -85,9 +89,12 @@ StageChoice parse_stage(Line& line) {
     line.expect("depth=");
     s.depth = line.number<int>();
   }
-  if (line.take("registers")) s.placement = Placement::registers;
-  else if (line.take("scratch")) s.placement = Placement::scratch;
-  else line.expect("memory");
+  if (line.take("registers"))
+    s.placement = Placement::registers;
+  else if (line.take("scratch"))
+    s.placement = Placement::scratch;
+  else
+    line.expect("memory");
   if (line.take("recompute")) {
     s.reuse = Reuse::recompute;
   } else if (line.take("slide=")) {

@@ -66,16 +66,20 @@ void count_index(const graph::IndexExpr& e, std::map<std::string, bool>& found) 
   if (e.gathered) found["gathered"] = true;
   if (!e.quasi.empty()) found["quasi-affine"] = true;
   for (const graph::AxisTerm& t : e.linear.terms) {
-    if (!t.coefficient.is_constant()) found["run-time coefficient"] = true;
-    else if (t.coefficient.is(1)) found["affine"] = true;
-    else found["strided"] = true;
+    if (!t.coefficient.is_constant())
+      found["run-time coefficient"] = true;
+    else if (t.coefficient.is(1))
+      found["affine"] = true;
+    else
+      found["strided"] = true;
   }
 }
 
 void count_maps(const RegionForms& forms, Counts& maps) {
   std::map<std::string, bool> found;
   for (const auto& [node, form] : forms.forms) {
-    if (form.kind == graph::Kind::window || (form.kind == graph::Kind::contract && form.axes.size() > 3)) found["window"] = true;
+    if (form.kind == graph::Kind::window || (form.kind == graph::Kind::contract && form.axes.size() > 3))
+      found["window"] = true;
     for (const graph::Read& read : form.reads) {
       for (const graph::IndexExpr& e : read.index) count_index(e, found);
       if (!read.guards.empty() && !form.accumulation) found["piecewise"] = true;
@@ -129,11 +133,14 @@ class Worker {
     options.threads = random.chance(50) ? 1 : 4;
     if (random.chance(50)) options.usual = what->symbols;
     try {
-      check(what, oracle, forms, fusion::choose_schedule(forms, what->layouts, machine, options), wide, compile, tally.chooser);
+      check(what, oracle, forms, fusion::choose_schedule(forms, what->layouts, machine, options), wide,
+            compile, tally.chooser);
     } catch (const std::exception& error) {
       report(*what, {}, fmt::format("chooser: {}", error.what()));
     }
-    for (int i = 0; i < 2; ++i) check(what, oracle, forms, random_schedule(forms, random), random.chance(50), compile && i == 0, tally.random);
+    for (int i = 0; i < 2; ++i)
+      check(what, oracle, forms, random_schedule(forms, random), random.chance(50), compile && i == 0,
+            tally.random);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (seconds > tally.slowest) {
       tally.slowest = seconds;
@@ -148,26 +155,32 @@ class Worker {
  private:
   std::vector<Pending> pending_[2];
 
-  void report(const RegionCase& what, const schedule::Schedule& schedule, const std::string& words, const kernel::Kernel* kernel = nullptr) {
+  void report(const RegionCase& what, const schedule::Schedule& schedule, const std::string& words,
+              const kernel::Kernel* kernel = nullptr) {
     std::string layouts;
-    for (const auto& [value, layout] : what.layouts) layouts += fmt::format("layout %{} {}\n", value.node, layout.to_string());
+    for (const auto& [value, layout] : what.layouts)
+      layouts += fmt::format("layout %{} {}\n", value.node, layout.to_string());
     std::string symbols;
     for (const auto& [name, value] : what.symbols) symbols += fmt::format("{} = {}\n", name, value);
-    tally.wrong.push_back(fmt::format("seed {}: {}\n{}{}{}{}{}", what.seed, words, graph::print(what.graph), symbols, layouts,
-                                      schedule::to_text(schedule), kernel ? kernel::print(*kernel) : ""));
+    tally.wrong.push_back(fmt::format("seed {}: {}\n{}{}{}{}{}", what.seed, words, graph::print(what.graph),
+                                      symbols, layouts, schedule::to_text(schedule),
+                                      kernel ? kernel::print(*kernel) : ""));
   }
 
-  void check(const std::shared_ptr<const RegionCase>& what, const std::shared_ptr<const RegionOracle>& oracle, const RegionForms& forms,
-             const schedule::Schedule& schedule, bool wide, bool compile, Counts& counts) {
+  void check(const std::shared_ptr<const RegionCase>& what, const std::shared_ptr<const RegionOracle>& oracle,
+             const RegionForms& forms, const schedule::Schedule& schedule, bool wide, bool compile,
+             Counts& counts) {
     Pending job;
     try {
-      if (!(schedule::parse_schedule(schedule::to_text(schedule)) == schedule)) report(*what, schedule, "the schedule's text reads back as another");
+      if (!(schedule::parse_schedule(schedule::to_text(schedule)) == schedule))
+        report(*what, schedule, "the schedule's text reads back as another");
       const schedule::TreeResult built = schedule::build_tree(forms, schedule, what->layouts);
       ++counts["all"];
       if (!built.verdict.allowed()) {
         ++counts["refused: " + built.verdict.code];
         if (std::getenv("FUSEWISE_REGION_REFUSED") && &counts == &tally.chooser)
-          fmt::print("seed {} {} {}\n{}{}\n", what->seed, built.verdict.code, built.verdict.detail, graph::print(what->graph), schedule::to_text(schedule));
+          fmt::print("seed {} {} {}\n{}{}\n", what->seed, built.verdict.code, built.verdict.detail,
+                     graph::print(what->graph), schedule::to_text(schedule));
         return;
       }
       schedule::LowerOptions options;
@@ -210,7 +223,8 @@ class Worker {
           report(*job.what, job.schedule, "compiled: " + words, &job.passed);
       }
     } catch (const std::exception& error) {
-      for (const Pending& job : batch) report(*job.what, job.schedule, fmt::format("compiling: {}", error.what()));
+      for (const Pending& job : batch)
+        report(*job.what, job.schedule, fmt::format("compiling: {}", error.what()));
     }
     batch.clear();
   }
@@ -231,7 +245,8 @@ TEST(RandomRegions, AreRight) {
   Tally all;
   const auto work = [&] {
     Worker worker;
-    for (int64_t i = next++; i < cases; i = next++) worker.run(static_cast<uint64_t>(first + i), compile_every > 0 && i % compile_every == 0);
+    for (int64_t i = next++; i < cases; i = next++)
+      worker.run(static_cast<uint64_t>(first + i), compile_every > 0 && i % compile_every == 0);
     worker.finish();
     const std::lock_guard lock(mutex);
     all.add(worker.tally);
@@ -241,11 +256,15 @@ TEST(RandomRegions, AreRight) {
   work();
   for (std::thread& t : threads) t.join();
 
-  fmt::print("{} regions ({} refused by the interpreter), {} schedules interpreted, {} kernels compiled; slowest {:.1f} s, seed {}\n", cases, all.unfit,
-             all.interpreted, all.compiled, all.slowest, all.slowest_seed);
-  fmt::print("{}{}{}{}{}", table("index maps", all.maps), table("placements", all.placements), table("reuse", all.reuses),
-             table("chooser", all.chooser), table("random schedules", all.random));
-  std::sort(all.wrong.begin(), all.wrong.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  fmt::print(
+      "{} regions ({} refused by the interpreter), {} schedules interpreted, {} kernels compiled; slowest "
+      "{:.1f} s, seed {}\n",
+      cases, all.unfit, all.interpreted, all.compiled, all.slowest, all.slowest_seed);
+  fmt::print("{}{}{}{}{}", table("index maps", all.maps), table("placements", all.placements),
+             table("reuse", all.reuses), table("chooser", all.chooser),
+             table("random schedules", all.random));
+  std::sort(all.wrong.begin(), all.wrong.end(),
+            [](const auto& a, const auto& b) { return a.size() < b.size(); });
   std::map<std::string, int> kinds;
   for (size_t i = 0; i < all.wrong.size(); ++i) {
     std::string kind = all.wrong[i].substr(all.wrong[i].find(": ") + 2, 40);
@@ -262,7 +281,9 @@ TEST(RandomRegions, AreRight) {
   EXPECT_LT(refused * 10, all.chooser["all"]);
   EXPECT_GT(all.chooser["single phase"] * 10, all.chooser["all"] * 6);
   EXPECT_LT(all.unfit * 20, cases);
-  for (const char* name : {"affine", "strided", "run-time coefficient", "quasi-affine", "piecewise", "gathered", "window"}) EXPECT_GT(all.maps[name], 100) << name;
+  for (const char* name :
+       {"affine", "strided", "run-time coefficient", "quasi-affine", "piecewise", "gathered", "window"})
+    EXPECT_GT(all.maps[name], 100) << name;
   for (const char* name : {"registers", "scratch", "memory"}) EXPECT_GT(all.placements[name], 100) << name;
   for (const char* name : {"keep", "recompute", "slide"}) EXPECT_GT(all.reuses[name], 100) << name;
 }

@@ -42,16 +42,18 @@ class Chooser {
   Schedule result_;
   int stored_percent_ = 30, loop_percent_ = 60;
   int register_vector_ = -1;
-  std::map<NodeId, int> index_;                    // stages
-  std::map<NodeId, std::set<int>> readers_;        // of any member: the stages that read it
+  std::map<NodeId, int> index_;              // stages
+  std::map<NodeId, std::set<int>> readers_;  // of any member: the stages that read it
   std::vector<std::set<int>> stage_readers_;
 
   void find_readers(NodeId node) {
     for (const auto& [reader, form] : forms_.forms)
       for (const graph::Read& read : form.reads) {
         if (forms_.operand(reader, read).node != node) continue;
-        if (const auto it = index_.find(reader); it != index_.end()) readers_[node].insert(it->second);
-        else readers_[node].insert(readers_[reader].begin(), readers_[reader].end());
+        if (const auto it = index_.find(reader); it != index_.end())
+          readers_[node].insert(it->second);
+        else
+          readers_[node].insert(readers_[reader].begin(), readers_[reader].end());
       }
   }
 
@@ -76,8 +78,10 @@ class Chooser {
     } else {
       s.placement = random_.chance(4) ? Placement::memory : Placement::scratch;
       const StageChoice& parent = stage(s.parent);
-      const bool elementwise = !forms_.form(parent.node).accumulation && readers.size() == 1 && readers.count(s.parent);
-      if (s.depth == static_cast<int>(parent.loops.size()) && random_.chance(elementwise ? 85 : 2)) become_register_tile(s);
+      const bool elementwise =
+          !forms_.form(parent.node).accumulation && readers.size() == 1 && readers.count(s.parent);
+      if (s.depth == static_cast<int>(parent.loops.size()) && random_.chance(elementwise ? 85 : 2))
+        become_register_tile(s);
     }
     choose_loops(s, rank);
     register_vector_ = -1;
@@ -106,7 +110,7 @@ class Chooser {
 
   // A random place from which all readers see the value.
   bool attach(StageChoice& s, const std::set<int>& readers) {
-    std::vector<std::pair<int, int>> places;   // parent, greatest depth
+    std::vector<std::pair<int, int>> places;  // parent, greatest depth
     for (int p = 0; p < static_cast<int>(result_.stages.size()); ++p) {
       if (stage(p).placement == Placement::registers) continue;
       int depth = static_cast<int>(stage(p).loops.size());
@@ -114,8 +118,10 @@ class Chooser {
       for (int reader : readers) {
         int below = reader;
         while (below >= 0 && below != p && stage(below).parent != p) below = stage(below).parent;
-        if (below < 0) fits = false;
-        else if (below != p) depth = std::min(depth, stage(below).depth);
+        if (below < 0)
+          fits = false;
+        else if (below != p)
+          depth = std::min(depth, stage(below).depth);
       }
       if (fits) places.push_back({p, depth});
     }
@@ -129,13 +135,15 @@ class Chooser {
   }
 
   int64_t random_tile() {
-    return random_.chance(50) ? random_.one_of<int64_t>({1, 1, 2, 4, 8, 16, 16, 32}) : random_.one_of<int64_t>({1, 3, 5, 6, 7, 9, 13, 17, 31, 48, 64});
+    return random_.chance(50) ? random_.one_of<int64_t>({1, 1, 2, 4, 8, 16, 16, 32})
+                              : random_.one_of<int64_t>({1, 3, 5, 6, 7, 9, 13, 17, 31, 48, 64});
   }
 
   void choose_loops(StageChoice& s, int rank) {
     const graph::Form& form = forms_.form(s.node);
     const bool blocked = form.accumulation && !form.accumulation->sequential;
-    if (random_.chance(75) && rank > 0) s.vector_axis = random_.chance(60) ? rank - 1 : static_cast<int>(random_.below(rank));
+    if (random_.chance(75) && rank > 0)
+      s.vector_axis = random_.chance(60) ? rank - 1 : static_cast<int>(random_.below(rank));
     if (blocked && random_.chance(40)) s.vector_axis = static_cast<int>(form.axes.size()) - 1;
     if (s.placement == Placement::registers) {
       if (register_vector_ >= 0) s.vector_axis = register_vector_;
@@ -144,13 +152,15 @@ class Chooser {
     if (rank > 0 && random_.chance(loop_percent_)) {
       for (int64_t n = random_.between(1, 4); n > 0; --n) {
         LoopChoice loop{static_cast<int>(random_.below(rank)), random_tile()};
-        if (loop.axis != s.vector_axis && random_.chance(50)) loop.tile = std::min<int64_t>(loop.tile, random_.one_of({1, 2, 3, 4}));
+        if (loop.axis != s.vector_axis && random_.chance(50))
+          loop.tile = std::min<int64_t>(loop.tile, random_.one_of({1, 2, 3, 4}));
         for (const LoopChoice& outer : s.loops)
           if (outer.axis == loop.axis) loop.tile = std::min(loop.tile, outer.tile);
         s.loops.push_back(loop);
       }
     }
-    if (s.parent < 0 && !s.loops.empty()) s.grid_loops = static_cast<int>(random_.between(0, static_cast<int64_t>(s.loops.size())));
+    if (s.parent < 0 && !s.loops.empty())
+      s.grid_loops = static_cast<int>(random_.between(0, static_cast<int64_t>(s.loops.size())));
   }
 
   // `keep` where the box moves with every loop around it, else it is computed again. Now and then a ring.
@@ -160,7 +170,8 @@ class Chooser {
     const graph::Form& form = forms_.form(s.node);
     s.reuse = s.depth == 0 ? Reuse::keep : random_.one_of({Reuse::keep, Reuse::recompute});
     const int first = parent.parent < 0 ? parent.grid_loops : 0;
-    if (s.placement == Placement::scratch && s.depth > first && form.parallel_axes() > 0 && random_.chance(60)) {
+    if (s.placement == Placement::scratch && s.depth > first && form.parallel_axes() > 0 &&
+        random_.chance(60)) {
       s.reuse = Reuse::slide;
       s.slide_axis = static_cast<int>(random_.below(form.parallel_axes()));
       // Mostly the axis that moves with the loop.

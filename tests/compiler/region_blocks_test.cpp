@@ -18,11 +18,13 @@ using graph::Value;
 Tensor random_tensor(std::vector<int64_t> shape, unsigned seed) {
   Tensor t(DataType::float32, std::move(shape));
   std::mt19937 generator(seed);
-  for (float& x : t.mutable_as<float>()) x = static_cast<float>(static_cast<int>(generator() % 2001) - 1000) / 256.0f;
+  for (float& x : t.mutable_as<float>())
+    x = static_cast<float>(static_cast<int>(generator() % 2001) - 1000) / 256.0f;
   return t;
 }
 
-void expect_right(const Graph& graph, const std::vector<Tensor>& inputs, const schedule::Layouts& layouts = {}) {
+void expect_right(const Graph& graph, const std::vector<Tensor>& inputs,
+                  const schedule::Layouts& layouts = {}) {
   const graph::Region region = whole_region(graph);
   const schedule::RegionForms forms = schedule::region_forms(graph, region);
   for (const char* target : {"x86-64-v3", "x86-64-v4"}) {
@@ -39,7 +41,8 @@ void expect_right(const Graph& graph, const std::vector<Tensor>& inputs, const s
 }
 
 TEST(RegionBlocks, MatMulBiasRelu) {
-  for (const auto& [m, k, n] : {std::array<int64_t, 3>{5, 7, 11}, {1, 1, 1}, {17, 33, 65}, {3, 0, 4}, {64, 16, 100}}) {
+  for (const auto& [m, k, n] :
+       {std::array<int64_t, 3>{5, 7, 11}, {1, 1, 1}, {17, 33, 65}, {3, 0, 4}, {64, 16, 100}}) {
     Graph graph;
     GraphBuilder b(graph);
     const Value x = b.input("x", {DataType::float32, {m, k}}), w = b.input("w", {DataType::float32, {k, n}});
@@ -53,7 +56,8 @@ TEST(RegionBlocks, MatMulBiasRelu) {
 
 Value softmax(GraphBuilder& b, Value x) {
   const int last = b.type(x).rank() - 1;
-  const Value e = b.map(ScalarOp::exp, {b.map_broadcast(ScalarOp::sub, {x, b.reduce(x, Combine::max, {last}, true)})});
+  const Value e =
+      b.map(ScalarOp::exp, {b.map_broadcast(ScalarOp::sub, {x, b.reduce(x, Combine::max, {last}, true)})});
   return b.map_broadcast(ScalarOp::div, {e, b.reduce(e, Combine::sum, {last}, true)});
 }
 
@@ -78,14 +82,17 @@ TEST(RegionBlocks, SymbolicSoftmax) {
 TEST(RegionBlocks, LayerNormWithResidualOutput) {
   Graph graph;
   GraphBuilder b(graph);
-  const Value x = b.input("x", {DataType::float32, {2, 5, 48}}), r = b.input("r", {DataType::float32, {2, 5, 48}});
+  const Value x = b.input("x", {DataType::float32, {2, 5, 48}}),
+              r = b.input("r", {DataType::float32, {2, 5, 48}});
   const Value t = b.map(ScalarOp::add, {x, r});
   const Value n = b.scalar(DataType::float32, 48.0);
   const Value mean = b.map_broadcast(ScalarOp::div, {b.reduce(t, Combine::sum, {2}, true), n});
   const Value d = b.map_broadcast(ScalarOp::sub, {t, mean});
-  const Value variance = b.map_broadcast(ScalarOp::div, {b.reduce(b.map(ScalarOp::mul, {d, d}), Combine::sum, {2}, true), n});
+  const Value variance =
+      b.map_broadcast(ScalarOp::div, {b.reduce(b.map(ScalarOp::mul, {d, d}), Combine::sum, {2}, true), n});
   const Value eps = b.scalar(DataType::float32, 1e-5);
-  const Value y = b.map_broadcast(ScalarOp::div, {d, b.map(ScalarOp::sqrt, {b.map_broadcast(ScalarOp::add, {variance, eps})})});
+  const Value y = b.map_broadcast(
+      ScalarOp::div, {d, b.map(ScalarOp::sqrt, {b.map_broadcast(ScalarOp::add, {variance, eps})})});
   b.output(y, "y");
   b.output(t, "t");
   expect_right(graph, {random_tensor({2, 5, 48}, 1), random_tensor({2, 5, 48}, 2)});
@@ -101,7 +108,8 @@ TEST(RegionBlocks, Attention) {
     Value scores = b.matmul(q, b.transpose(k, {0, 1, 3, 2}));
     scores = b.map_broadcast(ScalarOp::mul, {scores, b.scalar(DataType::float32, 0.125)});
     b.output(b.matmul(softmax(b, scores), v), "o");
-    expect_right(graph, {random_tensor({1, 2, s, 24}, 1), random_tensor({1, 2, s, 24}, 2), random_tensor({1, 2, s, 24}, 3)});
+    expect_right(graph, {random_tensor({1, 2, s, 24}, 1), random_tensor({1, 2, s, 24}, 2),
+                         random_tensor({1, 2, s, 24}, 3)});
   }
 }
 
@@ -115,38 +123,47 @@ Value convolution(GraphBuilder& b, Value x, Value w, int64_t stride, int64_t pad
 }
 
 TEST(RegionBlocks, ConvolutionAddRelu) {
-  for (int64_t size : {1, 7, 20}) for (int64_t stride : {1, 2}) {
-    Graph graph;
-    GraphBuilder b(graph);
-    const Value x = b.input("x", {DataType::float32, {1, 3, size, size}}), w = b.input("w", {DataType::float32, {20, 3, 3, 3}});
-    const Value c = convolution(b, x, w, stride, 1, 1);
-    const int64_t out = (size + 2 - 3) / stride + 1;
-    const Value r = b.input("r", {DataType::float32, {1, 20, out, out}});
-    const Value y = b.map_broadcast(ScalarOp::max, {b.map(ScalarOp::add, {c, r}), b.scalar(DataType::float32, 0.0)});
-    b.output(y, "y");
-    const std::vector<Tensor> inputs = {random_tensor({1, 3, size, size}, 1), random_tensor({20, 3, 3, 3}, 2), random_tensor({1, 20, out, out}, 3)};
-    expect_right(graph, inputs);
-    schedule::Layouts layouts;
-    layouts[x] = layouts[r] = layouts[y] = schedule::Layout{{0, 2, 3, 1}, {}};
-    layouts[w] = schedule::Layout{{0, 2, 3, 1}, {{0, 16}}};
-    expect_right(graph, inputs, layouts);
-  }
+  for (int64_t size : {1, 7, 20})
+    for (int64_t stride : {1, 2}) {
+      Graph graph;
+      GraphBuilder b(graph);
+      const Value x = b.input("x", {DataType::float32, {1, 3, size, size}}),
+                  w = b.input("w", {DataType::float32, {20, 3, 3, 3}});
+      const Value c = convolution(b, x, w, stride, 1, 1);
+      const int64_t out = (size + 2 - 3) / stride + 1;
+      const Value r = b.input("r", {DataType::float32, {1, 20, out, out}});
+      const Value y =
+          b.map_broadcast(ScalarOp::max, {b.map(ScalarOp::add, {c, r}), b.scalar(DataType::float32, 0.0)});
+      b.output(y, "y");
+      const std::vector<Tensor> inputs = {random_tensor({1, 3, size, size}, 1),
+                                          random_tensor({20, 3, 3, 3}, 2),
+                                          random_tensor({1, 20, out, out}, 3)};
+      expect_right(graph, inputs);
+      schedule::Layouts layouts;
+      layouts[x] = layouts[r] = layouts[y] = schedule::Layout{{0, 2, 3, 1}, {}};
+      layouts[w] = schedule::Layout{{0, 2, 3, 1}, {{0, 16}}};
+      expect_right(graph, inputs, layouts);
+    }
 }
 
 TEST(RegionBlocks, InvertedResidual) {
   Graph graph;
   GraphBuilder b(graph);
   const Value x = b.input("x", {DataType::float32, {1, 8, 9, 11}});
-  const Value w1 = b.input("w1", {DataType::float32, {24, 8, 1, 1}}), w2 = b.input("w2", {DataType::float32, {24, 1, 3, 3}});
+  const Value w1 = b.input("w1", {DataType::float32, {24, 8, 1, 1}}),
+              w2 = b.input("w2", {DataType::float32, {24, 1, 3, 3}});
   const Value w3 = b.input("w3", {DataType::float32, {8, 24, 1, 1}});
   const auto relu6 = [&](Value v) {
-    return b.map_broadcast(ScalarOp::min, {b.map_broadcast(ScalarOp::max, {v, b.scalar(DataType::float32, 0.0)}), b.scalar(DataType::float32, 6.0)});
+    return b.map_broadcast(ScalarOp::min,
+                           {b.map_broadcast(ScalarOp::max, {v, b.scalar(DataType::float32, 0.0)}),
+                            b.scalar(DataType::float32, 6.0)});
   };
   const Value e = relu6(convolution(b, x, w1, 1, 0, 1));
   const Value d = relu6(convolution(b, e, w2, 1, 1, 24));
   const Value y = b.map(ScalarOp::add, {convolution(b, d, w3, 1, 0, 1), x});
   b.output(y, "y");
-  const std::vector<Tensor> inputs = {random_tensor({1, 8, 9, 11}, 1), random_tensor({24, 8, 1, 1}, 2), random_tensor({24, 1, 3, 3}, 3), random_tensor({8, 24, 1, 1}, 4)};
+  const std::vector<Tensor> inputs = {random_tensor({1, 8, 9, 11}, 1), random_tensor({24, 8, 1, 1}, 2),
+                                      random_tensor({24, 1, 3, 3}, 3), random_tensor({8, 24, 1, 1}, 4)};
   expect_right(graph, inputs);
   schedule::Layouts layouts;
   layouts[x] = layouts[y] = schedule::Layout{{0, 2, 3, 1}, {}};

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "base/error.h"
@@ -68,7 +68,8 @@ class Generator {
     if (random_.chance(2)) return 0;
     if (random_.chance(12)) return 1;
     if (random_.chance(60)) return random_.between(2, 9);
-    return random_.one_of<int64_t>({11, 13, 15, 16, 17, 23, 24, 31, 32, 33, 48, 49, 63, 64, 65, 97, 128, 130, 513, 600, 1100});
+    return random_.one_of<int64_t>(
+        {11, 13, 15, 16, 17, 23, 24, 31, 32, 33, 48, 49, 63, 64, 65, 97, 128, 130, 513, 600, 1100});
   }
   Sizes random_sizes() {
     Sizes result(static_cast<size_t>(random_.one_of({0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5})));
@@ -79,9 +80,10 @@ class Generator {
   }
   DataType random_type() {
     if (random_.chance(62)) return DataType::float32;
-    return random_.one_of({DataType::float64, DataType::float16, DataType::bfloat16, DataType::int32, DataType::int64,
-                           DataType::uint8, DataType::boolean, DataType::int8, DataType::uint16, DataType::uint64,
-                           DataType::float64, DataType::float16, DataType::int32, DataType::int64});
+    return random_.one_of({DataType::float64, DataType::float16, DataType::bfloat16, DataType::int32,
+                           DataType::int64, DataType::uint8, DataType::boolean, DataType::int8,
+                           DataType::uint16, DataType::uint64, DataType::float64, DataType::float16,
+                           DataType::int32, DataType::int64});
   }
   // A constant, or a symbol that has this value.
   Dim dim_of(int64_t size) {
@@ -99,7 +101,8 @@ class Generator {
   double random_float(bool special) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     if (special && random_.chance(8))
-      return random_.one_of({0.0, -0.0, infinity, -infinity, std::nan(""), 1e-40, -3e-39, 5e-324, 6e-8, 65504.0, 3.4e38, -1e300});
+      return random_.one_of({0.0, -0.0, infinity, -infinity, std::nan(""), 1e-40, -3e-39, 5e-324, 6e-8,
+                             65504.0, 3.4e38, -1e300});
     if (random_.chance(3)) return random_.one_of({0.0, -0.0, 1.0, -1.0});
     return (random_.unit() - 0.5) * random_.one_of({0.5, 2.0, 2.0, 8.0});
   }
@@ -108,8 +111,11 @@ class Generator {
     if (is_float(to)) {
       s = {DataType::float64, random_float(special), 0};
     } else {
-      s = {DataType::int64, 0, special && random_.chance(20) ? static_cast<int64_t>(random_.next()) : random_.between(-9, 9)};
-      if (index_limit > 0) s.i = random_.chance(3) ? random_.between(-2 * index_limit, 2 * index_limit) : random_.between(-index_limit, index_limit - 1);
+      s = {DataType::int64, 0,
+           special && random_.chance(20) ? static_cast<int64_t>(random_.next()) : random_.between(-9, 9)};
+      if (index_limit > 0)
+        s.i = random_.chance(3) ? random_.between(-2 * index_limit, 2 * index_limit)
+                                : random_.between(-index_limit, index_limit - 1);
       if (to == DataType::boolean) s.i &= 1;
     }
     return convert(s, to);
@@ -119,7 +125,8 @@ class Generator {
     std::vector<std::byte> bytes(static_cast<size_t>(elements) * size);
     const bool special = random_.chance(25);
     for (int64_t i = 0; i < elements; ++i)
-      store_scalar(bytes.data() + static_cast<size_t>(i) * size, random_scalar(element, special, index_limit));
+      store_scalar(bytes.data() + static_cast<size_t>(i) * size,
+                   random_scalar(element, special, index_limit));
     return bytes;
   }
   Value add_input(DataType element, Shape dims, int64_t index_limit = 0) {
@@ -137,7 +144,9 @@ class Generator {
     for (int64_t s : concrete) dims.push_back(dim_of(s));
     return add_input(element, std::move(dims));
   }
-  Value scalar(DataType element) { return builder_.scalar_of(random_scalar(element, random_.chance(10), 0), element); }
+  Value scalar(DataType element) {
+    return builder_.scalar_of(random_scalar(element, random_.chance(10), 0), element);
+  }
 
   // The last value more often than others, so that chains come out.
   Value pick() { return random_.chance(60) ? pool_.back() : random_.one_of(pool_); }
@@ -154,10 +163,12 @@ class Generator {
   bool try_operation() {
     using Maker = std::optional<Value> (Generator::*)();
     static constexpr std::pair<Maker, int> makers[] = {
-        {&Generator::unary, 16},     {&Generator::binary, 22},   {&Generator::select, 3},  {&Generator::cast, 5},
-        {&Generator::reduce, 13},    {&Generator::broadcast, 5}, {&Generator::reshape, 8}, {&Generator::transpose, 6},
-        {&Generator::slice, 6},      {&Generator::pad, 6},       {&Generator::concat, 5},  {&Generator::dot, 11},
-        {&Generator::convolution, 8}, {&Generator::window, 6},   {&Generator::gather, 6},  {&Generator::iota, 3}};
+        {&Generator::unary, 16},      {&Generator::binary, 22},   {&Generator::select, 3},
+        {&Generator::cast, 5},        {&Generator::reduce, 13},   {&Generator::broadcast, 5},
+        {&Generator::reshape, 8},     {&Generator::transpose, 6}, {&Generator::slice, 6},
+        {&Generator::pad, 6},         {&Generator::concat, 5},    {&Generator::dot, 11},
+        {&Generator::convolution, 8}, {&Generator::window, 6},    {&Generator::gather, 6},
+        {&Generator::iota, 3}};
     int total = 0;
     for (const auto& [maker, weight] : makers) total += weight;
     int64_t at = random_.below(total);
@@ -193,19 +204,22 @@ class Generator {
 
   std::optional<Value> unary() {
     const Value x = pick();
-    const ScalarOp op = random_.one_of({ScalarOp::abs, ScalarOp::ceil, ScalarOp::floor, ScalarOp::neg, ScalarOp::round, ScalarOp::sign,
-                                        ScalarOp::trunc, ScalarOp::sqrt, ScalarOp::exp, ScalarOp::log, ScalarOp::tanh, ScalarOp::erf,
-                                        ScalarOp::sin, ScalarOp::cos, ScalarOp::tan, ScalarOp::atan, ScalarOp::is_nan, ScalarOp::is_inf,
-                                        ScalarOp::not_});
+    const ScalarOp op =
+        random_.one_of({ScalarOp::abs, ScalarOp::ceil, ScalarOp::floor, ScalarOp::neg, ScalarOp::round,
+                        ScalarOp::sign, ScalarOp::trunc, ScalarOp::sqrt, ScalarOp::exp, ScalarOp::log,
+                        ScalarOp::tanh, ScalarOp::erf, ScalarOp::sin, ScalarOp::cos, ScalarOp::tan,
+                        ScalarOp::atan, ScalarOp::is_nan, ScalarOp::is_inf, ScalarOp::not_});
     return builder_.map(op, {x});
   }
 
   // A shape that broadcasts to this one: dimensions of 1, missing ones, symbols that are 1 or the same.
   Shape broadcastable(const Shape& full) {
     Shape result;
-    const size_t first = random_.chance(30) ? static_cast<size_t>(random_.below(static_cast<int64_t>(full.size()) + 1)) : 0;
+    const size_t first =
+        random_.chance(30) ? static_cast<size_t>(random_.below(static_cast<int64_t>(full.size()) + 1)) : 0;
     for (size_t d = first; d < full.size(); ++d) {
-      if (random_.chance(25)) result.push_back(1);
+      if (random_.chance(25))
+        result.push_back(1);
       else if (random_.chance(18) && case_.symbols.size() < 4) {
         const std::string name = "n" + std::to_string(case_.symbols.size());
         case_.symbols[name] = random_.chance(50) ? 1 : size_of(full[d]);
@@ -219,7 +233,9 @@ class Generator {
   Value partner(Value x) {
     const auto way = random_.below(10);
     if (way < 3)
-      if (const auto y = pick_where([&](Value v) { return type(v) == type(x) && shape(v) == shape(x) && v != x; })) return *y;
+      if (const auto y =
+              pick_where([&](Value v) { return type(v) == type(x) && shape(v) == shape(x) && v != x; }))
+        return *y;
     if (way < 4)
       if (const auto y = pick_where([&](Value v) { return type(v) == type(x) && v != x; })) return *y;
     if (way < 5) return x;
@@ -229,16 +245,20 @@ class Generator {
   std::optional<Value> binary() {
     Value x = pick(), y = partner(x);
     if (random_.chance(50)) std::swap(x, y);
-    const ScalarOp op = random_.one_of({ScalarOp::add, ScalarOp::sub, ScalarOp::mul, ScalarOp::div, ScalarOp::max, ScalarOp::min,
-                                        ScalarOp::add, ScalarOp::mul, ScalarOp::sub, ScalarOp::mod, ScalarOp::remainder, ScalarOp::pow,
-                                        ScalarOp::equal, ScalarOp::less, ScalarOp::greater_equal, ScalarOp::greater, ScalarOp::less_equal,
-                                        ScalarOp::not_equal, ScalarOp::and_, ScalarOp::or_, ScalarOp::xor_});
+    const ScalarOp op =
+        random_.one_of({ScalarOp::add,        ScalarOp::sub,       ScalarOp::mul,           ScalarOp::div,
+                        ScalarOp::max,        ScalarOp::min,       ScalarOp::add,           ScalarOp::mul,
+                        ScalarOp::sub,        ScalarOp::mod,       ScalarOp::remainder,     ScalarOp::pow,
+                        ScalarOp::equal,      ScalarOp::less,      ScalarOp::greater_equal, ScalarOp::greater,
+                        ScalarOp::less_equal, ScalarOp::not_equal, ScalarOp::and_,          ScalarOp::or_,
+                        ScalarOp::xor_});
     return builder_.map_broadcast(op, {x, y});
   }
   std::optional<Value> select() {
     const Value x = pick(), y = partner(x);
     const auto condition = pick_where([&](Value v) { return type(v) == DataType::boolean; });
-    const Value c = condition && random_.chance(60) ? *condition : add_input(DataType::boolean, broadcastable(shape(x)));
+    const Value c =
+        condition && random_.chance(60) ? *condition : add_input(DataType::boolean, broadcastable(shape(x)));
     return builder_.map_broadcast(ScalarOp::select, {c, x, y});
   }
   std::optional<Value> cast() {
@@ -253,8 +273,10 @@ class Generator {
       if (random_.chance(45)) axes.push_back(a);
     if (axes.empty() && rank(x) > 0) axes.push_back(static_cast<int>(random_.below(rank(x))));
     if (axes.empty()) return std::nullopt;
-    const Combine combine = type(x) == DataType::boolean ? random_.one_of({Combine::max, Combine::min})
-                                                         : random_.one_of({Combine::sum, Combine::sum, Combine::max, Combine::min, Combine::product});
+    const Combine combine =
+        type(x) == DataType::boolean
+            ? random_.one_of({Combine::max, Combine::min})
+            : random_.one_of({Combine::sum, Combine::sum, Combine::max, Combine::min, Combine::product});
     const Value r = builder_.reduce(x, combine, axes, random_.chance(50));
     // Now and then what softmax and norms do with it.
     if (random_.chance(40) && rank(r) == rank(x) && type(x) != DataType::boolean)
@@ -303,11 +325,17 @@ class Generator {
             to.insert(to.begin() + static_cast<std::ptrdiff_t>(at) + 1, size / outer);
           }
           break;
-        case 2: to = {product(to)}; break;
-        case 3: to.insert(to.begin() + static_cast<std::ptrdiff_t>(at), 1); break;
+        case 2:
+          to = {product(to)};
+          break;
+        case 3:
+          to.insert(to.begin() + static_cast<std::ptrdiff_t>(at), 1);
+          break;
         default:
-          if (!to.empty() && to[at].is(1)) to.erase(to.begin() + static_cast<std::ptrdiff_t>(at));
-          else if (!to.empty()) std::swap(to[at], to.back());   // [4, 6] to [6, 4]
+          if (!to.empty() && to[at].is(1))
+            to.erase(to.begin() + static_cast<std::ptrdiff_t>(at));
+          else if (!to.empty())
+            std::swap(to[at], to.back());  // [4, 6] to [6, 4]
       }
     }
     if (to.size() > 6) return std::nullopt;
@@ -351,7 +379,8 @@ class Generator {
     const Value x = pick();
     std::vector<Dim> low, high;
     for (const Dim& d : shape(x)) {
-      int64_t l = random_.chance(50) ? 0 : random_.between(-2, 3), h = random_.chance(50) ? 0 : random_.between(-2, 3);
+      int64_t l = random_.chance(50) ? 0 : random_.between(-2, 3),
+              h = random_.chance(50) ? 0 : random_.between(-2, 3);
       if (size_of(d) + l + h < 0) l = h = 1;
       low.push_back(l);
       high.push_back(h);
@@ -390,7 +419,8 @@ class Generator {
   Value maybe_mapped(Value v) {
     if (!random_.chance(40)) return v;
     try {
-      return builder_.map_broadcast(random_.one_of({ScalarOp::add, ScalarOp::mul, ScalarOp::max}), {v, scalar(type(v))});
+      return builder_.map_broadcast(random_.one_of({ScalarOp::add, ScalarOp::mul, ScalarOp::max}),
+                                    {v, scalar(type(v))});
     } catch (const UserError&) {
       return v;
     }
@@ -402,10 +432,16 @@ class Generator {
     std::vector<int> order;
     for (int d = 0; d < rank(x); ++d) order.push_back(d);
     random_.shuffle(order);
-    const size_t contracted = std::min<size_t>(order.size(), static_cast<size_t>(random_.one_of({1, 1, 1, 1, 1, 1, 2, 0})));
-    const size_t batch = std::min<size_t>(order.size() - contracted, static_cast<size_t>(random_.one_of({0, 0, 0, 1, 1, 2})));
+    const size_t contracted =
+        std::min<size_t>(order.size(), static_cast<size_t>(random_.one_of({1, 1, 1, 1, 1, 1, 2, 0})));
+    const size_t batch =
+        std::min<size_t>(order.size() - contracted, static_cast<size_t>(random_.one_of({0, 0, 0, 1, 1, 2})));
     graph::DotAttributes a;
-    struct Part { Dim dim; int kind; int of; };   // kind 0 batch, 1 contracted, 2 free
+    struct Part {
+      Dim dim;
+      int kind;
+      int of;
+    };  // kind 0 batch, 1 contracted, 2 free
     std::vector<Part> parts;
     for (size_t i = 0; i < batch; ++i) {
       a.lhs_batch.push_back(order[i]);
@@ -415,7 +451,8 @@ class Generator {
       a.lhs_contract.push_back(order[batch + i]);
       parts.push_back({shape(x)[static_cast<size_t>(order[batch + i])], 1, static_cast<int>(i)});
     }
-    for (int64_t n = random_.one_of<int64_t>({0, 1, 1, 1, 1, 2}); n > 0; --n) parts.push_back({dim_of(std::min<int64_t>(random_size(), 130)), 2, 0});
+    for (int64_t n = random_.one_of<int64_t>({0, 1, 1, 1, 1, 2}); n > 0; --n)
+      parts.push_back({dim_of(std::min<int64_t>(random_size(), 130)), 2, 0});
     random_.shuffle(parts);
     a.rhs_batch.resize(batch);
     a.rhs_contract.resize(contracted);
@@ -441,10 +478,14 @@ class Generator {
     if (rank(x) < 2 || rank(x) > 4 || !is_float(type(x)) || !shape(x)[1].is_constant() || shape(x)[1].is(0)) {
       const int spatial = random_.one_of({1, 2, 2, 2, 3});
       Sizes s = {random_.between(1, 2), random_.one_of<int64_t>({1, 2, 3, 4, 6, 8})};
-      for (int d = 0; d < spatial; ++d) s.push_back(random_.between(1, spatial == 1 ? 40 : spatial == 2 ? 14 : 6));
+      for (int d = 0; d < spatial; ++d)
+        s.push_back(random_.between(1, spatial == 1 ? 40 : spatial == 2 ? 14 : 6));
       Shape dims = {dim_of(s[0]), s[1]};
       for (int d = 0; d < spatial; ++d) dims.push_back(dim_of(s[static_cast<size_t>(d + 2)]));
-      x = maybe_mapped(add_input(random_.chance(75) ? DataType::float32 : random_.one_of({DataType::float16, DataType::float64, DataType::int32}), dims));
+      x = maybe_mapped(add_input(
+          random_.chance(75) ? DataType::float32
+                             : random_.one_of({DataType::float16, DataType::float64, DataType::int32}),
+          dims));
     }
     const int64_t channels = shape(x)[1].value();
     graph::ConvolutionAttributes a;
@@ -470,8 +511,10 @@ class Generator {
     const Value x = pick();
     if (rank(x) == 0) return std::nullopt;
     graph::WindowReduceAttributes a;
-    a.combine = type(x) == DataType::boolean ? random_.one_of({Combine::max, Combine::min})
-                                             : random_.one_of({Combine::sum, Combine::max, Combine::max, Combine::min, Combine::product});
+    a.combine =
+        type(x) == DataType::boolean
+            ? random_.one_of({Combine::max, Combine::min})
+            : random_.one_of({Combine::sum, Combine::max, Combine::max, Combine::min, Combine::product});
     for (int64_t n = random_.between(1, std::min(rank(x), 2)); n > 0; --n) {
       a.window.push_back(random_.between(1, 4));
       a.strides.push_back(random_.one_of<int64_t>({1, 1, 2, 3}));
@@ -488,7 +531,8 @@ class Generator {
     const int axis = static_cast<int>(random_.below(rank(x)));
     const int64_t extent = size_of(shape(x)[static_cast<size_t>(axis)]);
     if (extent == 0) return std::nullopt;
-    const auto computed = pick_where([&](Value v) { return is_integer(type(v)) && rank(v) <= 2 && count(sizes(v)) < 40; });
+    const auto computed =
+        pick_where([&](Value v) { return is_integer(type(v)) && rank(v) <= 2 && count(sizes(v)) < 40; });
     Value index;
     if (computed && random_.chance(60)) {
       index = *computed;
@@ -498,7 +542,9 @@ class Generator {
       Shape dims;
       for (int64_t d : s) dims.push_back(dim_of(d));
       index = add_input(random_.one_of({DataType::int64, DataType::int32, DataType::uint8}), dims, extent);
-      if (random_.chance(35)) index = builder_.map_broadcast(ScalarOp::add, {index, builder_.scalar(type(index), random_.between(0, 2))});
+      if (random_.chance(35))
+        index = builder_.map_broadcast(ScalarOp::add,
+                                       {index, builder_.scalar(type(index), random_.between(0, 2))});
     }
     if (count(sizes(x)) / extent * count(sizes(index)) > most_elements) return std::nullopt;
     return builder_.gather(x, index, axis);
@@ -509,7 +555,8 @@ class Generator {
     if (rank(x) == 0) return std::nullopt;
     const DataType element = type(x) == DataType::boolean ? DataType::int64 : type(x);
     const Value counter = builder_.iota({element, shape(x)}, static_cast<int>(random_.below(rank(x))));
-    if (element == type(x) && random_.chance(70)) return builder_.map(random_.one_of({ScalarOp::add, ScalarOp::mul, ScalarOp::max}), {x, counter});
+    if (element == type(x) && random_.chance(70))
+      return builder_.map(random_.one_of({ScalarOp::add, ScalarOp::mul, ScalarOp::max}), {x, counter});
     return counter;
   }
 

@@ -41,7 +41,8 @@ int64_t physical_count(const Layout& layout, const std::vector<int64_t>& shape) 
   return schedule::physical_elements(layout, dims).value();
 }
 
-int64_t physical_index(const Layout& layout, const std::vector<int64_t>& shape, const std::vector<int64_t>& at) {
+int64_t physical_index(const Layout& layout, const std::vector<int64_t>& shape,
+                       const std::vector<int64_t>& at) {
   std::vector<int64_t> block(shape.size(), 1);
   for (const Layout::Block& b : layout.blocks) block[static_cast<size_t>(b.dim)] = b.block;
   int64_t index = 0;
@@ -49,7 +50,8 @@ int64_t physical_index(const Layout& layout, const std::vector<int64_t>& shape, 
     const auto i = static_cast<size_t>(d);
     index = index * ((shape[i] + block[i] - 1) / block[i]) + at[i] / block[i];
   }
-  for (const Layout::Block& b : layout.blocks) index = index * b.block + at[static_cast<size_t>(b.dim)] % b.block;
+  for (const Layout::Block& b : layout.blocks)
+    index = index * b.block + at[static_cast<size_t>(b.dim)] % b.block;
   return index;
 }
 
@@ -72,14 +74,19 @@ class Guarded {
   explicit Guarded(size_t bytes) : bytes_(bytes) {
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     span_ = (bytes + page - 1) / page * page + 2 * page;
-    base_ = static_cast<char*>(mmap(nullptr, span_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    base_ =
+        static_cast<char*>(mmap(nullptr, span_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     check(base_ != MAP_FAILED, "no memory for a guarded buffer");
     mprotect(base_, page, PROT_NONE);
     mprotect(base_ + span_ - page, page, PROT_NONE);
     std::memset(base_ + page, 0xFF, span_ - 2 * page);
     data_ = base_ + span_ - page - bytes;
   }
-  Guarded(Guarded&& other) noexcept : bytes_(other.bytes_), span_(other.span_), base_(std::exchange(other.base_, nullptr)), data_(other.data_) {}
+  Guarded(Guarded&& other) noexcept
+      : bytes_(other.bytes_),
+        span_(other.span_),
+        base_(std::exchange(other.base_, nullptr)),
+        data_(other.data_) {}
   ~Guarded() {
     if (base_) munmap(base_, span_);
   }
@@ -107,15 +114,19 @@ std::vector<Guarded> buffers_of(const RegionOracle& oracle, const schedule::Lowe
     result.emplace_back(static_cast<size_t>(physical_count(oracle.layout_of(v), oracle.shape_of(v))) * size);
     if (!oracle.is_input(v)) continue;
     const Tensor physical = to_layout(oracle.values.at(v), oracle.layout_of(v));
-    std::copy_n(reinterpret_cast<const char*>(physical.bytes().data()), physical.bytes().size(), result.back().data());
+    std::copy_n(reinterpret_cast<const char*>(physical.bytes().data()), physical.bytes().size(),
+                result.back().data());
   }
   return result;
 }
 
-std::string compare(const RegionOracle& oracle, const schedule::LoweredKernel& lowered, std::vector<Guarded>& buffers) {
+std::string compare(const RegionOracle& oracle, const schedule::LoweredKernel& lowered,
+                    std::vector<Guarded>& buffers) {
   for (size_t i = 0; i < lowered.arguments.size(); ++i) {
     const Value v = lowered.arguments[i];
-    if (oracle.is_input(v) || !std::binary_search(oracle.region.outputs.begin(), oracle.region.outputs.end(), v)) continue;
+    if (oracle.is_input(v) ||
+        !std::binary_search(oracle.region.outputs.begin(), oracle.region.outputs.end(), v))
+      continue;
     const DataType type = oracle.graph->type(v).element;
     const auto size = static_cast<size_t>(bytes_of(type));
     const std::vector<int64_t> shape = oracle.shape_of(v);
@@ -124,12 +135,14 @@ std::string compare(const RegionOracle& oracle, const schedule::LoweredKernel& l
     std::string wrong;
     int64_t differing = 0;
     each_element(shape, [&](int64_t index, const std::vector<int64_t>& at) {
-      const auto* got = reinterpret_cast<const std::byte*>(buffers[i].data()) + static_cast<size_t>(physical_index(layout, shape, at)) * size;
+      const auto* got = reinterpret_cast<const std::byte*>(buffers[i].data()) +
+                        static_cast<size_t>(physical_index(layout, shape, at)) * size;
       const auto* want = expected.bytes().data() + static_cast<size_t>(index) * size;
       if (same_element(type, got, want)) return;
       if (differing++ == 0) {
         const Scalar g = load_scalar(got, type), w = load_scalar(want, type);
-        wrong = fmt::format("value {} element {} is {} ({}), wanted {} ({})", v.node, index, g.f, g.i, w.f, w.i);
+        wrong =
+            fmt::format("value {} element {} is {} ({}), wanted {} ({})", v.node, index, g.f, g.i, w.f, w.i);
       }
     });
     if (differing) return fmt::format("{}; {} of {} differ", wrong, differing, expected.count());
@@ -139,8 +152,8 @@ std::string compare(const RegionOracle& oracle, const schedule::LoweredKernel& l
 
 }  // namespace
 
-RegionOracle::RegionOracle(const graph::Graph& of_graph, graph::Region of_region, const schedule::Layouts& of_layouts,
-                           const std::vector<Tensor>& inputs)
+RegionOracle::RegionOracle(const graph::Graph& of_graph, graph::Region of_region,
+                           const schedule::Layouts& of_layouts, const std::vector<Tensor>& inputs)
     : graph(&of_graph), layouts(&of_layouts), region(std::move(of_region)) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value v{graph->inputs[i].node, 0};
@@ -176,13 +189,16 @@ std::vector<int64_t> RegionOracle::parameters(const schedule::LoweredKernel& low
   return p;
 }
 
-std::string RegionOracle::interpret(const schedule::LoweredKernel& lowered, const kernel::Kernel& kernel) const {
+std::string RegionOracle::interpret(const schedule::LoweredKernel& lowered,
+                                    const kernel::Kernel& kernel) const {
   try {
     kernel::verify(kernel);
     std::vector<Guarded> buffers = buffers_of(*this, lowered);
     std::vector<kernel::BufferArgument> arguments;
     for (size_t i = 0; i < buffers.size(); ++i)
-      arguments.push_back({buffers[i].data(), static_cast<int64_t>(buffers[i].bytes() / static_cast<size_t>(bytes_of(kernel.buffers[i].element)))});
+      arguments.push_back({buffers[i].data(),
+                           static_cast<int64_t>(buffers[i].bytes() /
+                                                static_cast<size_t>(bytes_of(kernel.buffers[i].element)))});
     kernel::Interpreter(kernel).run(arguments, parameters(lowered));
     return compare(*this, lowered, buffers);
   } catch (const kernel::KernelFault& fault) {
@@ -192,9 +208,11 @@ std::string RegionOracle::interpret(const schedule::LoweredKernel& lowered, cons
   }
 }
 
-CompiledKernels::CompiledKernels(std::span<const kernel::Kernel> kernels, const std::string& target, int threads) {
+CompiledKernels::CompiledKernels(std::span<const kernel::Kernel> kernels, const std::string& target,
+                                 int threads) {
   static std::atomic<int> number = 0;
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("fusewise_region_{}_{}.so", getpid(), ++number);
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("fusewise_region_{}_{}.so", getpid(), ++number);
   codegen::link_shared(codegen::compile_objects(kernels, codegen::target_named(target), threads), path);
   library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   std::filesystem::remove(path);
@@ -203,7 +221,8 @@ CompiledKernels::CompiledKernels(std::span<const kernel::Kernel> kernels, const 
 
 CompiledKernels::~CompiledKernels() { dlclose(library_); }
 
-std::string CompiledKernels::run(const RegionOracle& oracle, const schedule::LoweredKernel& lowered, const kernel::Kernel& kernel) const {
+std::string CompiledKernels::run(const RegionOracle& oracle, const schedule::LoweredKernel& lowered,
+                                 const kernel::Kernel& kernel) const {
   std::vector<Guarded> buffers = buffers_of(oracle, lowered);
   std::vector<void*> pointers;
   for (Guarded& b : buffers) pointers.push_back(b.data());
@@ -215,7 +234,8 @@ std::string CompiledKernels::run(const RegionOracle& oracle, const schedule::Low
   for (size_t phase = 0; phase < kernel.phases.size(); ++phase) {
     const auto run = reinterpret_cast<void (*)(void* const*, const int64_t*, char*, int64_t, int64_t)>(
         dlsym(library_, codegen::phase_symbol(kernel, phase).c_str()));
-    const auto count = reinterpret_cast<int64_t (*)(const int64_t*)>(dlsym(library_, codegen::block_count_symbol(kernel, phase).c_str()));
+    const auto count = reinterpret_cast<int64_t (*)(const int64_t*)>(
+        dlsym(library_, codegen::block_count_symbol(kernel, phase).c_str()));
     if (!run || !count) return "a phase's symbol is missing";
     const int64_t blocks = count(parameters.data());
     // Out of order and in uneven chunks, as several threads would.
@@ -246,16 +266,19 @@ Tensor from_layout(const Tensor& physical, const Layout& layout, std::vector<int
   auto out = result.mutable_bytes();
   each_element(shape, [&](int64_t index, const std::vector<int64_t>& at) {
     std::memcpy(out.data() + static_cast<size_t>(index) * size,
-                physical.bytes().data() + static_cast<size_t>(physical_index(layout, shape, at)) * size, size);
+                physical.bytes().data() + static_cast<size_t>(physical_index(layout, shape, at)) * size,
+                size);
   });
   return result;
 }
 
-std::string check_region(const graph::Graph& graph, const graph::Region& region, const schedule::Schedule& schedule,
-                         const schedule::Layouts& layouts, const std::vector<Tensor>& inputs, const RegionRun& how) {
+std::string check_region(const graph::Graph& graph, const graph::Region& region,
+                         const schedule::Schedule& schedule, const schedule::Layouts& layouts,
+                         const std::vector<Tensor>& inputs, const RegionRun& how) {
   const schedule::RegionForms forms = schedule::region_forms(graph, region);
   const schedule::TreeResult built = schedule::build_tree(forms, schedule, layouts);
-  if (!built.verdict.allowed()) return fmt::format("refused: {}: {}", built.verdict.code, built.verdict.detail);
+  if (!built.verdict.allowed())
+    return fmt::format("refused: {}: {}", built.verdict.code, built.verdict.detail);
   schedule::LowerOptions options;
   options.vector_lanes = how.vector_bits / 32;
   const RegionOracle oracle(graph, region, layouts, inputs);
@@ -264,16 +287,19 @@ std::string check_region(const graph::Graph& graph, const graph::Region& region,
     return fmt::format("{}: {}\n{}", where, what, kernel::print(kernel));
   };
   if (how.interpret_lowered)
-    if (const std::string wrong = oracle.interpret(lowered, lowered.kernel); !wrong.empty()) return failed("lowered", wrong, lowered.kernel);
+    if (const std::string wrong = oracle.interpret(lowered, lowered.kernel); !wrong.empty())
+      return failed("lowered", wrong, lowered.kernel);
   if (!how.interpret_passed && !how.compile) return {};
   kernel::PassOptions passes;
   passes.vector_bits = how.vector_bits;
   kernel::Kernel passed = kernel::run_passes(lowered.kernel, passes);
   passed.name = "k";
   if (how.interpret_passed)
-    if (const std::string wrong = oracle.interpret(lowered, passed); !wrong.empty()) return failed("passed", wrong, passed);
+    if (const std::string wrong = oracle.interpret(lowered, passed); !wrong.empty())
+      return failed("passed", wrong, passed);
   if (how.compile)
-    if (const std::string wrong = CompiledKernels({&passed, 1}, how.target, 1).run(oracle, lowered, passed); !wrong.empty())
+    if (const std::string wrong = CompiledKernels({&passed, 1}, how.target, 1).run(oracle, lowered, passed);
+        !wrong.empty())
       return failed("compiled", wrong, passed);
   return {};
 }

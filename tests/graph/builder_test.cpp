@@ -187,17 +187,11 @@ TEST(GraphBuilder, ReduceKeepsDimensions) {
 
 TEST(GraphBuilder, RefusesConstantsOfTheWrongSize) {
   Fixture f;
-  expect_refusal(
-      [&] {
-        f.b.constant({f32, {3}}, std::vector<std::byte>(8), "w");
-      },
-      "constant 'w' of type float32[3] needs 12 bytes and has 8");
+  expect_refusal([&] { f.b.constant({f32, {3}}, std::vector<std::byte>(8), "w"); },
+                 "constant 'w' of type float32[3] needs 12 bytes and has 8");
   EXPECT_EQ(f.text(f.b.constant({DataType::int4, {3}}, std::vector<std::byte>(2))), "int4[3]");
-  expect_refusal(
-      [&] {
-        f.b.constant({f32, {Dim::symbol("n")}}, std::vector<std::byte>(8));
-      },
-      "no constant number");
+  expect_refusal([&] { f.b.constant({f32, {Dim::symbol("n")}}, std::vector<std::byte>(8)); },
+                 "no constant number");
   EXPECT_TRUE(f.graph.constants.size() == 1);
 }
 

@@ -221,9 +221,8 @@ TEST(Form, RandomReshapes) {
 TEST(Form, Transpose) {
   Fixture f;
   const Value x = f.input({2, 3, 1, 5});
-  f.expect(f.builder.transpose(x, {2, 0, 3, 1}), [&](const Point& p) {
-    return f.at(x, {p[1], p[3], p[0], p[2]});
-  });
+  f.expect(f.builder.transpose(x, {2, 0, 3, 1}),
+           [&](const Point& p) { return f.at(x, {p[1], p[3], p[0], p[2]}); });
 }
 
 TEST(Form, Slice) {
@@ -297,9 +296,8 @@ TEST(Form, Concat) {
   Fixture f;
   f.symbols = {{"n", 3}};
   const Value a = f.input({2, 2, 3}), b = f.input({2, 0, 3}), c = f.input({2, Dim::symbol("n"), 3});
-  f.expect(f.builder.concat({a, b, c}, 1), [&](const Point& p) {
-    return p[1] < 2 ? f.at(a, p) : f.at(c, {p[0], p[1] - 2, p[2]});
-  });
+  f.expect(f.builder.concat({a, b, c}, 1),
+           [&](const Point& p) { return p[1] < 2 ? f.at(a, p) : f.at(c, {p[0], p[1] - 2, p[2]}); });
 }
 
 TEST(Form, Gather) {
@@ -324,9 +322,8 @@ TEST(Form, Gather) {
 
 TEST(Form, Iota) {
   Fixture f;
-  f.expect(f.builder.iota({DataType::int32, {2, 5}}, 1), [](const Point& p) {
-    return Scalar{DataType::int32, 0, p[1]};
-  });
+  f.expect(f.builder.iota({DataType::int32, {2, 5}}, 1),
+           [](const Point& p) { return Scalar{DataType::int32, 0, p[1]}; });
   f.expect(f.builder.iota({DataType::float16, {3, 2}}, 0),
            [](const Point& p) { return number(DataType::float16, static_cast<double>(p[0])); });
 }

@@ -103,9 +103,8 @@ TEST(InterpreterViews, BroadcastTransposeReshape) {
       return b.transpose(v[0], {3, 0, 4, 2, 1});
     });
     expect_moved(y, wide, [](const Index& i) { return Index{i[1], i[4], i[3], i[0], i[2]}; });
-    const Tensor r = run_op({wide}, [&](GraphBuilder& b, const std::vector<Value>& v) {
-      return b.reshape(v[0], {4, 210});
-    });
+    const Tensor r = run_op(
+        {wide}, [&](GraphBuilder& b, const std::vector<Value>& v) { return b.reshape(v[0], {4, 210}); });
     EXPECT_TRUE(same_tensors(r, wide.reshaped({4, 210})));
   }
 }

@@ -44,9 +44,7 @@ TEST(Tensors, CopiesShareUntilWritten) {
 }
 
 TEST(Tensors, SizesAreChecked) {
-  EXPECT_THAT(error_of([] {
-                Tensor::from<float>(DataType::float32, {3}, {1, 2});
-              }),
+  EXPECT_THAT(error_of([] { Tensor::from<float>(DataType::float32, {3}, {1, 2}); }),
               HasSubstr("needs 12 bytes of data, not 8"));
   EXPECT_THAT(error_of([] { Tensor(DataType::float32, {INT64_MAX, 3}); }), HasSubstr("too large"));
   EXPECT_THAT(error_of([] { Tensor(DataType::float32, {2, -1}); }), HasSubstr("negative"));
@@ -82,21 +80,13 @@ TEST_F(Binding, DisagreementNamesInputDimensionAndValues) {
   b.input("second", {DataType::float32, {4, n}});
   const auto bind = [&](Tensor x, Tensor y) { bind_symbols(graph, std::vector{std::move(x), std::move(y)}); };
   EXPECT_THAT(
-      error_of([&] {
-        bind(zeros(DataType::float32, {3}), zeros(DataType::float32, {4, 2}));
-      }),
+      error_of([&] { bind(zeros(DataType::float32, {3}), zeros(DataType::float32, {4, 2})); }),
       AllOf(HasSubstr("input 'second': dimension 1 is 2 and should be 3"), HasSubstr("of input 'first'")));
-  EXPECT_THAT(error_of([&] {
-                bind(zeros(DataType::float32, {3}), zeros(DataType::float32, {5, 3}));
-              }),
+  EXPECT_THAT(error_of([&] { bind(zeros(DataType::float32, {3}), zeros(DataType::float32, {5, 3})); }),
               HasSubstr("input 'second': dimension 0 is 5 and should be 4"));
-  EXPECT_THAT(error_of([&] {
-                bind(zeros(DataType::float32, {3, 1}), zeros(DataType::float32, {4, 3}));
-              }),
+  EXPECT_THAT(error_of([&] { bind(zeros(DataType::float32, {3, 1}), zeros(DataType::float32, {4, 3})); }),
               HasSubstr("input 'first' has shape [3, 1] and the model needs rank 1"));
-  EXPECT_THAT(error_of([&] {
-                bind(zeros(DataType::float64, {3}), zeros(DataType::float32, {4, 3}));
-              }),
+  EXPECT_THAT(error_of([&] { bind(zeros(DataType::float64, {3}), zeros(DataType::float32, {4, 3})); }),
               HasSubstr("input 'first' is float64 and the model needs float32"));
   EXPECT_THAT(error_of([&] { bind_symbols(graph, {}); }), HasSubstr("2 inputs and 0 are given"));
 }

@@ -190,16 +190,22 @@ struct Sample {
     if (choice >= 6 && below(4) != 0) right = {b.integer(below(12) + 1), none};
     if (right.raw == none) right.raw = right.simple;
     switch (choice) {
-      case 0: case 1:
-        return {b.add(left.simple, right.simple), raw(ExprKind::apply, ScalarOp::add, {}, left.raw, right.raw)};
+      case 0:
+      case 1:
+        return {b.add(left.simple, right.simple),
+                raw(ExprKind::apply, ScalarOp::add, {}, left.raw, right.raw)};
       case 2:
-        return {b.sub(left.simple, right.simple), raw(ExprKind::apply, ScalarOp::sub, {}, left.raw, right.raw)};
+        return {b.sub(left.simple, right.simple),
+                raw(ExprKind::apply, ScalarOp::sub, {}, left.raw, right.raw)};
       case 3:
-        return {b.mul(left.simple, right.simple), raw(ExprKind::apply, ScalarOp::mul, {}, left.raw, right.raw)};
+        return {b.mul(left.simple, right.simple),
+                raw(ExprKind::apply, ScalarOp::mul, {}, left.raw, right.raw)};
       case 4:
-        return {b.min(left.simple, right.simple), raw(ExprKind::apply, ScalarOp::min, {}, left.raw, right.raw)};
+        return {b.min(left.simple, right.simple),
+                raw(ExprKind::apply, ScalarOp::min, {}, left.raw, right.raw)};
       case 5:
-        return {b.max(left.simple, right.simple), raw(ExprKind::apply, ScalarOp::max, {}, left.raw, right.raw)};
+        return {b.max(left.simple, right.simple),
+                raw(ExprKind::apply, ScalarOp::max, {}, left.raw, right.raw)};
       case 6:
         return divide(left, right, Native::floor_div);
       default:
@@ -209,17 +215,21 @@ struct Sample {
   // A divisor that is no constant must not be 0: it is the parameter.
   Built divide(const Built& left, Built right, Native native) {
     if (!b.constant_value(right.simple)) right = {leaves[0], leaves[0]};
-    const ExprId simple =
-        native == Native::floor_div ? b.floor_div(left.simple, right.simple) : b.floor_mod(left.simple, right.simple);
+    const ExprId simple = native == Native::floor_div ? b.floor_div(left.simple, right.simple)
+                                                      : b.floor_mod(left.simple, right.simple);
     return {simple, raw(ExprKind::native, {}, native, left.raw, right.raw)};
   }
   int64_t value(ExprId id, const std::vector<int64_t>& given) const {
     const Expr& e = kernel.exprs[id];
     switch (e.kind) {
-      case ExprKind::constant: return e.value;
-      case ExprKind::parameter: return given[0];
-      case ExprKind::read: return given[static_cast<size_t>(e.value) + 1];
-      default: break;
+      case ExprKind::constant:
+        return e.value;
+      case ExprKind::parameter:
+        return given[0];
+      case ExprKind::read:
+        return given[static_cast<size_t>(e.value) + 1];
+      default:
+        break;
     }
     Scalar operands[2];
     operands[0] = scalar_of_bits(DataType::int64, value(e.a, given));
@@ -333,11 +343,13 @@ TEST(Visit, SubstituteAndRename) {
 }
 
 TEST(Interpreter, ArgumentsThatOverlap) {
-  const Kernel apart = parse("kernel k(; A: float32 in, C: float32 out) { phase block b in 0..2 { C[b] = A[b] + A[b] } }");
-  const Kernel together =
-      parse("kernel k(; A: float32 in alias, C: float32 out alias) { phase block b in 0..2 { C[b] = A[b] + A[b] } }");
-  const Kernel crossed =
-      parse("kernel k(; A: float32 in alias, C: float32 out alias) { phase block b in 0..2 { C[b] = A[1 - b] } }");
+  const Kernel apart =
+      parse("kernel k(; A: float32 in, C: float32 out) { phase block b in 0..2 { C[b] = A[b] + A[b] } }");
+  const Kernel together = parse(
+      "kernel k(; A: float32 in alias, C: float32 out alias) { phase block b in 0..2 { C[b] = A[b] + A[b] } "
+      "}");
+  const Kernel crossed = parse(
+      "kernel k(; A: float32 in alias, C: float32 out alias) { phase block b in 0..2 { C[b] = A[1 - b] } }");
   float data[3] = {1, 2, 3};
   const BufferArgument same[2] = {{data, 2}, {data, 2}};
   const BufferArgument shifted[2] = {{data, 2}, {data + 1, 2}};
@@ -358,7 +370,8 @@ TEST(Interpreter, ArgumentsThatOverlap) {
 }
 
 TEST(Interpreter, RefusesWrongArguments) {
-  const Kernel kernel = parse("kernel k(n: int64; C: float32 out) { phase block b in 0..n { C[b] = 0:float32 } }");
+  const Kernel kernel =
+      parse("kernel k(n: int64; C: float32 out) { phase block b in 0..n { C[b] = 0:float32 } }");
   const int64_t n = 1;
   EXPECT_THROW(interpret(kernel, {}, {&n, 1}), InternalError);
   float data[1] = {};

@@ -50,7 +50,11 @@ std::vector<Case> read_cases() {
     for (std::string line; std::getline(in, line);) {
       if (line.starts_with("=== ")) {
         const size_t colon = line.find(':');
-        cases.push_back({path.filename().string(), trim(line.substr(4, colon - 4)), trim(line.substr(colon + 1)), "", {}});
+        cases.push_back({path.filename().string(),
+                         trim(line.substr(4, colon - 4)),
+                         trim(line.substr(colon + 1)),
+                         "",
+                         {}});
       } else if (cases.size() == before) {
         continue;  // what the file says about itself
       } else if (line.starts_with("> ")) {
@@ -111,13 +115,17 @@ struct Setting {
 };
 
 const std::map<std::string, Fault> faults = {
-    {"out_of_bounds", Fault::out_of_bounds}, {"uninitialised", Fault::uninitialised},
-    {"race", Fault::race},                   {"divergent_barrier", Fault::divergent_barrier},
-    {"overlap", Fault::overlap},             {"limit", Fault::limit},
+    {"out_of_bounds", Fault::out_of_bounds},
+    {"uninitialised", Fault::uninitialised},
+    {"race", Fault::race},
+    {"divergent_barrier", Fault::divergent_barrier},
+    {"overlap", Fault::overlap},
+    {"limit", Fault::limit},
 };
 
 // A fault of kind `expected_fault` is passed on, another one fails the test.
-void run_once(const Kernel& kernel, const Setting& setting, uint64_t seed, const std::string& expected_fault = "") {
+void run_once(const Kernel& kernel, const Setting& setting, uint64_t seed,
+              const std::string& expected_fault = "") {
   std::vector<int64_t> parameters;
   for (const std::string& name : kernel.parameters) parameters.push_back(std::stoll(setting.given.at(name)));
   std::vector<std::vector<char>> memory;
@@ -187,8 +195,10 @@ void run_case(const Case& c) {
     for (uint64_t seed = 1; seed <= 5; ++seed) run_once(kernel, Setting(c), seed);
   } else if (verb == "fault") {
     // Barriers that diverge are refused beforehand; the interpreter must not depend on that.
-    if (words.starts_with("divergent_barrier")) EXPECT_THROW(verify(kernel), InternalError);
-    else verify(kernel);
+    if (words.starts_with("divergent_barrier"))
+      EXPECT_THROW(verify(kernel), InternalError);
+    else
+      verify(kernel);
     const size_t space = words.find(' ');
     const std::string kind = words.substr(0, space);
     for (uint64_t seed = 1; seed <= 5; ++seed)
@@ -224,9 +234,12 @@ TEST(KernelText, SurvivesDamage) {
       for (uint64_t changes = random() % 2 + 1; changes > 0; --changes) {
         const size_t place = random() % text.size();
         const char letter = letters[random() % letters.size()];
-        if (random() % 3 == 0) text.erase(place, random() % 4 + 1);
-        else if (random() % 2 == 0) text[place] = letter;
-        else text.insert(place, 1, letter);
+        if (random() % 3 == 0)
+          text.erase(place, random() % 4 + 1);
+        else if (random() % 2 == 0)
+          text[place] = letter;
+        else
+          text.insert(place, 1, letter);
       }
       try {
         const std::string printed = print(parse(text));

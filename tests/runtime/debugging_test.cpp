@@ -52,8 +52,7 @@ TEST(Debugging, RightKernelsPassInEveryMode) {
 
 TEST(Debugging, PoisonShowsWhatIsNotWritten) {
   KernelTable table = sample_kernels();
-  table.add(
-      "add_p0", [](void* const*, const int64_t*, char*, int64_t, int64_t) {}, first_parameter);
+  table.add("add_p0", [](void* const*, const int64_t*, char*, int64_t, int64_t) {}, first_parameter);
   table.add(
       "relu_p0",
       [](void* const* buffers, const int64_t*, char*, int64_t begin, int64_t end) {

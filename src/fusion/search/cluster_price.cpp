@@ -34,7 +34,8 @@ bool ClusterPrice::reads_directly(NodeId reader, NodeId producer) const {
   const auto& operands = context_.graph->node(reader).operands;
   return std::any_of(operands.begin(), operands.end(), [&](Value v) {
     // A reshape keeps the order of the elements.
-    while (v.node != producer && context_.free[v.node] && context_.graph->node(v.node).op == graph::Op::reshape)
+    while (v.node != producer && context_.free[v.node] &&
+           context_.graph->node(v.node).op == graph::Op::reshape)
       v = context_.graph->node(v.node).operands[0];
     return v.node == producer;
   });

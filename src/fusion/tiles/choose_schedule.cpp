@@ -30,7 +30,12 @@ class Chooser {
   // become too long.
   Chooser(const RegionForms& forms, const schedule::Layouts& layouts, const machine::Machine& machine,
           const TileOptions& options, const std::set<NodeId>& separate, bool small)
-      : forms_(forms), layouts_(layouts), machine_(machine), options_(options), separate_(separate), small_(small) {}
+      : forms_(forms),
+        layouts_(layouts),
+        machine_(machine),
+        options_(options),
+        separate_(separate),
+        small_(small) {}
 
   Schedule choose() {
     result_.order = options_.order;
@@ -47,8 +52,8 @@ class Chooser {
   const std::set<NodeId>& separate_;
   bool small_;
   Schedule result_;
-  std::map<NodeId, int> roots_;           // root node -> phase
-  std::map<NodeId, int> index_;           // node -> stage
+  std::map<NodeId, int> roots_;  // root node -> phase
+  std::map<NodeId, int> index_;  // node -> stage
 
   // ---------------------------------------------------------------- trees
 
@@ -62,7 +67,8 @@ class Chooser {
     std::set<NodeId> roots = separate_;
     for (NodeId node : outputs) {
       if (separate_.count(node)) continue;
-      const bool attached = std::any_of(roots.begin(), roots.end(), [&](NodeId root) { return owned_in(root, node, roots); });
+      const bool attached =
+          std::any_of(roots.begin(), roots.end(), [&](NodeId root) { return owned_in(root, node, roots); });
       if (!attached) roots.insert(node);
     }
     for (NodeId node : shared_work(roots)) roots.insert(node);
@@ -83,7 +89,8 @@ class Chooser {
       work.pop_back();
       for (const graph::Read& read : forms_.form(node).reads) {
         const NodeId producer = forms_.operand(node, read).node;
-        if (forms_.is_member(producer) && !roots.count(producer) && seen.insert(producer).second) work.push_back(producer);
+        if (forms_.is_member(producer) && !roots.count(producer) && seen.insert(producer).second)
+          work.push_back(producer);
       }
     }
     return {seen.rbegin(), seen.rend()};
@@ -124,7 +131,8 @@ class Chooser {
         uint64_t large = 0;
         for (int a = 0; a < forms_.form(root).parallel_axes(); ++a)
           if (extent(root, a) > 1) large |= uint64_t{1} << std::min(a, 63);
-        if ((bits & large) == 0 && reduction_elements(node) * element_count(node) > 4096) result.push_back(node);
+        if ((bits & large) == 0 && reduction_elements(node) * element_count(node) > 4096)
+          result.push_back(node);
       }
     }
     return result;
@@ -154,7 +162,7 @@ class Chooser {
     ContractionTile tile;
     int contractions = 0;
     bool depthwise = false;
-    int64_t depth = 1;                    // elements reduced
+    int64_t depth = 1;  // elements reduced
   };
 
   void choose_tree(NodeId root, int phase) {
@@ -215,9 +223,10 @@ class Chooser {
     if (host.contraction == graph::no_node) return host;
     const int64_t rows = host.row_axis >= 0 ? extent(node, host.row_axis) : 1;
     const int64_t columns = host.column_axis >= 0 ? extent(node, host.column_axis) : 1;
-    host.tile = contraction_tile(machine_, forms_.form(host.contraction).accumulation->accumulator, rows, columns,
-                                 host.contractions, panel_of(host.contraction));
-    if (!forms_.form(host.contraction).accumulation->multiply_add) host.tile.rows = std::min<int64_t>(host.tile.rows, 4);
+    host.tile = contraction_tile(machine_, forms_.form(host.contraction).accumulation->accumulator, rows,
+                                 columns, host.contractions, panel_of(host.contraction));
+    if (!forms_.form(host.contraction).accumulation->multiply_add)
+      host.tile.rows = std::min<int64_t>(host.tile.rows, 4);
     if (host.depthwise) host.tile = {std::min<int64_t>(rows, 7), machine_.lanes(DataType::float32)};
     if (small_) host.tile = {1, machine_.lanes(DataType::float32)};
     return host;
@@ -246,7 +255,8 @@ class Chooser {
     if (host.contraction != graph::no_node && host.column_axis >= 0) {
       choice.vector_axis = host.column_axis;
     } else if (form.accumulation) {
-      const int axis = form.reads.empty() ? -1 : contiguous_axis(forms_, layouts_, choice.node, form.reads[0]);
+      const int axis =
+          form.reads.empty() ? -1 : contiguous_axis(forms_, layouts_, choice.node, form.reads[0]);
       const bool along = axis >= rank && !form.accumulation->sequential && single_reduction_tail(form, axis);
       choice.vector_axis = along ? axis : innermost_parallel(choice.node, axis);
     } else {
@@ -260,7 +270,9 @@ class Chooser {
   }
 
   // Lanes along the reduction: its innermost axis is the contiguous one.
-  static bool single_reduction_tail(const Form& form, int axis) { return axis == static_cast<int>(form.axes.size()) - 1; }
+  static bool single_reduction_tail(const Form& form, int axis) {
+    return axis == static_cast<int>(form.axes.size()) - 1;
+  }
 
   int innermost_parallel(NodeId node, int preferred) const {
     const int rank = forms_.form(node).parallel_axes();
@@ -293,7 +305,8 @@ class Chooser {
 
   // Grid loops first: unit tiles of the outer axes, a tile of the row axis by the capacity of the L2 cache for what the
   // tree keeps in scratch, a tile of the column axis where the tree keeps nothing; then the loops of the body.
-  void root_loops(StageChoice& choice, const Host& host, const StoredNodes& stored, const std::vector<NodeId>& cone) {
+  void root_loops(StageChoice& choice, const Host& host, const StoredNodes& stored,
+                  const std::vector<NodeId>& cone) {
     const Form& form = forms_.form(choice.node);
     const int rank = form.parallel_axes();
     const bool scratch = std::any_of(stored.stages.begin(), stored.stages.end(), [&](NodeId n) {
@@ -327,8 +340,10 @@ class Chooser {
     for (int a : choice.storage) {
       const auto cut = left.find(a);
       if (cut == left.end() || cut->second <= 1) continue;
-      if (a != choice.vector_axis) choice.loops.push_back({a, 1});
-      else if (form.accumulation) choice.loops.push_back({a, machine_.lanes(form.accumulation->accumulator)});
+      if (a != choice.vector_axis)
+        choice.loops.push_back({a, 1});
+      else if (form.accumulation)
+        choice.loops.push_back({a, machine_.lanes(form.accumulation->accumulator)});
     }
   }
 
@@ -336,7 +351,8 @@ class Chooser {
   int64_t outer_tile(const StageChoice& choice, const Host& host, int row, int axis) const {
     if (host.contraction != graph::no_node || row >= 0) return 1;
     const int64_t rest = element_count(choice.node) / std::max<int64_t>(extent(choice.node, axis), 1);
-    return std::clamp<int64_t>(8192 / std::max<int64_t>(rest, 1), 1, std::max<int64_t>(extent(choice.node, axis), 1));
+    return std::clamp<int64_t>(8192 / std::max<int64_t>(rest, 1), 1,
+                               std::max<int64_t>(extent(choice.node, axis), 1));
   }
 
   int main_row(const StageChoice& choice) const {
@@ -351,7 +367,8 @@ class Chooser {
   int64_t blocks_wanted() const { return options_.threads > 1 ? 8 * options_.threads : 4; }
 
   int64_t choose_row_tile(const StageChoice& choice, const Host& host, const StoredNodes& stored,
-                          const std::vector<NodeId>& cone, int row, const std::vector<int>& outer, bool scratch) const {
+                          const std::vector<NodeId>& cone, int row, const std::vector<int>& outer,
+                          bool scratch) const {
     const int64_t rows = extent(choice.node, row);
     if (options_.grid_tile > 0) return std::min(options_.grid_tile, std::max<int64_t>(rows, 1));
     int64_t others = 1;
@@ -359,24 +376,31 @@ class Chooser {
     const bool contracts = host.contraction != graph::no_node || stored.contracts;
     int64_t tile = 128;
     if (!scratch && host.contraction != graph::no_node)
-      tile = std::max<int64_t>(host.tile.rows, machine_.l2_bytes / 2 / (4 * std::max<int64_t>(host.depth, 1)));
+      tile =
+          std::max<int64_t>(host.tile.rows, machine_.l2_bytes / 2 / (4 * std::max<int64_t>(host.depth, 1)));
     if (!contracts) {
       // Stages hang at single rows, so that a tile may have many: enough work for what it costs to begin one.
-      const int64_t width = choice.vector_axis >= 0 && choice.vector_axis < forms_.form(choice.node).parallel_axes()
-                                ? extent(choice.node, choice.vector_axis) : 1;
-      tile = std::max<int64_t>(scratch ? 16 : 1, 16384 / std::max<int64_t>(width * reduction_elements(choice.node), 1));
+      const int64_t width =
+          choice.vector_axis >= 0 && choice.vector_axis < forms_.form(choice.node).parallel_axes()
+              ? extent(choice.node, choice.vector_axis)
+              : 1;
+      tile = std::max<int64_t>(scratch ? 16 : 1,
+                               16384 / std::max<int64_t>(width * reduction_elements(choice.node), 1));
     }
     const int64_t unit = std::max<int64_t>(host.row_axis == row ? host.tile.rows : 1, 1);
-    while (scratch && tile > unit && scratch_bytes(choice, stored, cone, row, outer, tile) > machine_.l2_bytes / 2) tile /= 2;
+    while (scratch && tile > unit &&
+           scratch_bytes(choice, stored, cone, row, outer, tile) > machine_.l2_bytes / 2)
+      tile /= 2;
     // Enough blocks for the threads, but no tile below the register tile.
     const int64_t wanted = std::max<int64_t>(1, blocks_wanted() / std::max<int64_t>(others, 1));
-    if (scratch || host.contraction == graph::no_node) tile = std::min(tile, std::max<int64_t>(unit, (rows + wanted - 1) / wanted));
+    if (scratch || host.contraction == graph::no_node)
+      tile = std::min(tile, std::max<int64_t>(unit, (rows + wanted - 1) / wanted));
     tile = std::min(tile, rows);
     return std::max<int64_t>(unit, (tile + unit - 1) / unit * unit);
   }
 
-  int64_t scratch_bytes(const StageChoice& choice, const StoredNodes& stored, const std::vector<NodeId>& cone, int row,
-                        const std::vector<int>& outer, int64_t tile) const {
+  int64_t scratch_bytes(const StageChoice& choice, const StoredNodes& stored, const std::vector<NodeId>& cone,
+                        int row, const std::vector<int>& outer, int64_t tile) const {
     Extents box;
     for (int a = 0; a < forms_.form(choice.node).parallel_axes(); ++a) {
       int64_t e = extent(choice.node, a);
@@ -413,9 +437,11 @@ class Chooser {
     for (int a : outer) blocks *= extent(choice.node, a);
     if (host.contraction == graph::no_node) {
       if (blocks >= blocks_wanted() && columns <= 65536) return 0;
-      return std::max<int64_t>(machine_.lanes(DataType::float32) * 4, std::min<int64_t>(4096, columns / 8 / 64 * 64));
+      return std::max<int64_t>(machine_.lanes(DataType::float32) * 4,
+                               std::min<int64_t>(4096, columns / 8 / 64 * 64));
     }
-    const int64_t wanted = std::max<int64_t>(1, (blocks_wanted() + blocks - 1) / std::max<int64_t>(blocks, 1));
+    const int64_t wanted =
+        std::max<int64_t>(1, (blocks_wanted() + blocks - 1) / std::max<int64_t>(blocks, 1));
     const int64_t panels = (columns + host.tile.columns - 1) / host.tile.columns;
     const int64_t per_block = std::max<int64_t>(1, panels / std::min(wanted, panels));
     return per_block * host.tile.columns;
@@ -427,7 +453,8 @@ class Chooser {
     if (host.contraction != graph::no_node) {
       if (host.column_axis >= 0) choice.loops.push_back({host.column_axis, host.tile.columns});
       for (int a : choice.storage)
-        if (a != host.column_axis && a != host.row_axis && (extent(choice.node, a) > 1)) choice.loops.push_back({a, 1});
+        if (a != host.column_axis && a != host.row_axis && (extent(choice.node, a) > 1))
+          choice.loops.push_back({a, 1});
       if (host.row_axis >= 0) choice.loops.push_back({host.row_axis, host.tile.rows});
     } else if (by_rows && row >= 0 && row < rank) {
       choice.loops.push_back({row, 1});
@@ -492,7 +519,8 @@ class Chooser {
     auto& order = choice.storage;
     order.erase(std::find(order.begin(), order.end(), it->second));
     order.push_back(it->second);
-    if (!forms_.form(choice.node).accumulation && !has_registers(choice.node, stored)) choice.vector_axis = it->second;
+    if (!forms_.form(choice.node).accumulation && !has_registers(choice.node, stored))
+      choice.vector_axis = it->second;
   }
   static bool has_registers(NodeId node, const StoredNodes& stored) {
     return std::any_of(stored.register_owner.begin(), stored.register_owner.end(),
@@ -504,8 +532,8 @@ class Chooser {
 
 // A value that the rules place where it cannot be (an output whose tiles would overlap, a reduction that two trees
 // read) becomes a root of an earlier phase.
-Schedule choose_schedule(const RegionForms& forms, const schedule::Layouts& layouts, const machine::Machine& machine,
-                         const TileOptions& options) {
+Schedule choose_schedule(const RegionForms& forms, const schedule::Layouts& layouts,
+                         const machine::Machine& machine, const TileOptions& options) {
   std::set<NodeId> separate;
   bool small = false;
   while (true) {

@@ -23,8 +23,8 @@ double efficiency(int64_t tile_rows, int64_t tile_vectors, int64_t rows, int64_t
 
 }  // namespace
 
-ContractionTile contraction_tile(const machine::Machine& machine, DataType accumulator, int64_t rows, int64_t columns,
-                                 int contractions, int64_t panel) {
+ContractionTile contraction_tile(const machine::Machine& machine, DataType accumulator, int64_t rows,
+                                 int64_t columns, int contractions, int64_t panel) {
   const int64_t lanes = machine.lanes(accumulator);
   const int64_t vectors = round_up(std::max<int64_t>(columns, 1), lanes) / lanes;
   // Registers left for accumulators: one broadcast (folded into the instruction with AVX-512) and the vectors of B.

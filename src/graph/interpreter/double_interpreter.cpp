@@ -112,7 +112,7 @@ class DoubleInterpreter {
     return {e.element, view(e, x, &BoundedTensor::value), view(e, x, &BoundedTensor::bound)};
   }
 
-  static Tensor view(Evaluation e, std::span<const BoundedTensor> x, Tensor BoundedTensor::*plane) {
+  static Tensor view(Evaluation e, std::span<const BoundedTensor> x, Tensor BoundedTensor::* plane) {
     std::vector<Tensor> operands;
     for (const BoundedTensor& operand : x) operands.push_back(operand.*plane);
     e.operands = operands;

@@ -27,8 +27,7 @@ std::string describe(const Graph& graph, NodeId id) {
 void run_in_pieces(ThreadPool* pool, int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
   if (count <= 0) return;
   if (!pool || pool->size() == 1 || count <= grain) return body(0, count);
-  pool->parallel_for(
-      count, [&](int64_t begin, int64_t end, int) { body(begin, end); }, grain);
+  pool->parallel_for(count, [&](int64_t begin, int64_t end, int) { body(begin, end); }, grain);
 }
 
 namespace {

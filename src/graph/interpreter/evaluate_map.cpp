@@ -224,9 +224,8 @@ Tensor evaluate_map(const Evaluation& e) {
   Tensor result(e.element, e.shape);
   const int64_t count = result.count();
   std::byte* target = result.mutable_bytes().data();
-  run_in_pieces(e.pool, count, 16384, [&](int64_t begin, int64_t end) {
-    evaluate_piece({e, op, target, begin, end});
-  });
+  run_in_pieces(e.pool, count, 16384,
+                [&](int64_t begin, int64_t end) { evaluate_piece({e, op, target, begin, end}); });
   return result;
 }
 

@@ -28,7 +28,8 @@ void Machine::allocate(Frame& frame, const Instruction& in) {
 }
 
 int64_t Machine::locate(const View& view, int64_t index, const Instruction& in) const {
-  const int64_t place = static_cast<int64_t>(static_cast<uint64_t>(index) + static_cast<uint64_t>(view.offset));
+  const int64_t place =
+      static_cast<int64_t>(static_cast<uint64_t>(index) + static_cast<uint64_t>(view.offset));
   if (place < 0 || place >= view.memory->count)
     fault(Fault::out_of_bounds, in.statement,
           fmt::format("element {} of '{}', which has {}", place, buffer_name(in), view.memory->count));

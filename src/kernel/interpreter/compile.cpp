@@ -47,7 +47,8 @@ class Compiler {
   }
   void require_computable(DataType type) const {
     if (!is_computable(type))
-      throw UnsupportedError(fmt::format("not supported yet: {} in the kernel interpreter", fusewise::name_of(type)));
+      throw UnsupportedError(
+          fmt::format("not supported yet: {} in the kernel interpreter", fusewise::name_of(type)));
   }
   uint32_t value(ExprId id);
   void compute(ExprId id);
@@ -66,12 +67,12 @@ class Compiler {
 
   const Kernel& kernel_;
   InterpreterProgram program_;
-  std::vector<uint32_t> place_;       // expression -> register, valid if its stamp is this statement's
+  std::vector<uint32_t> place_;  // expression -> register, valid if its stamp is this statement's
   std::vector<uint32_t> stamp_of_;
   std::vector<uint32_t> variables_;
   std::vector<std::pair<ExprId, bool>> work_;
   uint32_t stamp_ = 0;
-  uint32_t temporaries_ = 0;          // counted from 0, placed behind all permanent registers in the end
+  uint32_t temporaries_ = 0;  // counted from 0, placed behind all permanent registers in the end
   uint32_t most_temporaries_ = 0;
   StmtId statement_ = none;
 };
@@ -313,11 +314,16 @@ void Compiler::statement(StmtId id) {
     return;
   }
   begin_statement(id);
-  const bool parallel = stmt.loop == LoopKind::block || stmt.loop == LoopKind::thread || stmt.loop == LoopKind::lane;
-  if (stmt.kind == StmtKind::branch) branch(stmt);
-  else if (stmt.kind == StmtKind::loop && parallel) parallel_loop(stmt);
-  else if (stmt.kind == StmtKind::loop) serial_loop(stmt);
-  else simple(stmt);
+  const bool parallel =
+      stmt.loop == LoopKind::block || stmt.loop == LoopKind::thread || stmt.loop == LoopKind::lane;
+  if (stmt.kind == StmtKind::branch)
+    branch(stmt);
+  else if (stmt.kind == StmtKind::loop && parallel)
+    parallel_loop(stmt);
+  else if (stmt.kind == StmtKind::loop)
+    serial_loop(stmt);
+  else
+    simple(stmt);
 }
 
 }  // namespace

@@ -13,9 +13,12 @@ namespace {
 
 template <class T>
 T value_of(int64_t bits) {
-  if constexpr (std::is_same_v<T, float>) return std::bit_cast<float>(static_cast<uint32_t>(bits));
-  else if constexpr (std::is_same_v<T, double>) return std::bit_cast<double>(bits);
-  else return bits;
+  if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<float>(static_cast<uint32_t>(bits));
+  else if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<double>(bits);
+  else
+    return bits;
 }
 
 int64_t bits_from(float value) { return static_cast<int64_t>(std::bit_cast<uint32_t>(value)); }
@@ -39,52 +42,72 @@ void binary(int64_t* registers, const Instruction& in) {
 // Integers wrap.
 struct Add {
   template <class T>
-  T operator()(T a, T b) const { return a + b; }
+  T operator()(T a, T b) const {
+    return a + b;
+  }
   int64_t operator()(int64_t a, int64_t b) const {
     return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
   }
 };
 struct Sub {
   template <class T>
-  T operator()(T a, T b) const { return a - b; }
+  T operator()(T a, T b) const {
+    return a - b;
+  }
   int64_t operator()(int64_t a, int64_t b) const {
     return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
   }
 };
 struct Mul {
   template <class T>
-  T operator()(T a, T b) const { return a * b; }
+  T operator()(T a, T b) const {
+    return a * b;
+  }
   int64_t operator()(int64_t a, int64_t b) const {
     return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
   }
 };
 struct Div {
   template <class T>
-  T operator()(T a, T b) const { return a / b; }
+  T operator()(T a, T b) const {
+    return a / b;
+  }
 };
 struct Negate {
   template <class T>
-  T operator()(T a) const { return -a; }
+  T operator()(T a) const {
+    return -a;
+  }
 };
 struct Magnitude {
   template <class T>
-  T operator()(T a) const { return std::fabs(a); }
+  T operator()(T a) const {
+    return std::fabs(a);
+  }
 };
 struct Root {
   template <class T>
-  T operator()(T a) const { return std::sqrt(a); }
+  T operator()(T a) const {
+    return std::sqrt(a);
+  }
 };
 struct Less {
   template <class T>
-  bool operator()(T a, T b) const { return a < b; }
+  bool operator()(T a, T b) const {
+    return a < b;
+  }
 };
 struct LessEqual {
   template <class T>
-  bool operator()(T a, T b) const { return a <= b; }
+  bool operator()(T a, T b) const {
+    return a <= b;
+  }
 };
 struct Equal {
   template <class T>
-  bool operator()(T a, T b) const { return a == b; }
+  bool operator()(T a, T b) const {
+    return a == b;
+  }
 };
 struct Least {
   int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
@@ -107,34 +130,57 @@ struct Function1 {
 template <class T>
 Compute float_apply(ScalarOp op) {
   switch (op) {
-    case ScalarOp::add: return binary<T, Add>;
-    case ScalarOp::sub: return binary<T, Sub>;
-    case ScalarOp::mul: return binary<T, Mul>;
-    case ScalarOp::div: return binary<T, Div>;
-    case ScalarOp::neg: return unary<T, Negate>;
-    case ScalarOp::abs: return unary<T, Magnitude>;
-    case ScalarOp::sqrt: return unary<T, Root>;
-    case ScalarOp::less: return binary<T, Less>;
-    case ScalarOp::less_equal: return binary<T, LessEqual>;
-    case ScalarOp::equal: return binary<T, Equal>;
-    case ScalarOp::exp: return unary<T, Function1<ScalarOp::exp, T>>;
-    case ScalarOp::tanh: return unary<T, Function1<ScalarOp::tanh, T>>;
-    case ScalarOp::erf: return unary<T, Function1<ScalarOp::erf, T>>;
-    default: return nullptr;
+    case ScalarOp::add:
+      return binary<T, Add>;
+    case ScalarOp::sub:
+      return binary<T, Sub>;
+    case ScalarOp::mul:
+      return binary<T, Mul>;
+    case ScalarOp::div:
+      return binary<T, Div>;
+    case ScalarOp::neg:
+      return unary<T, Negate>;
+    case ScalarOp::abs:
+      return unary<T, Magnitude>;
+    case ScalarOp::sqrt:
+      return unary<T, Root>;
+    case ScalarOp::less:
+      return binary<T, Less>;
+    case ScalarOp::less_equal:
+      return binary<T, LessEqual>;
+    case ScalarOp::equal:
+      return binary<T, Equal>;
+    case ScalarOp::exp:
+      return unary<T, Function1<ScalarOp::exp, T>>;
+    case ScalarOp::tanh:
+      return unary<T, Function1<ScalarOp::tanh, T>>;
+    case ScalarOp::erf:
+      return unary<T, Function1<ScalarOp::erf, T>>;
+    default:
+      return nullptr;
   }
 }
 
 Compute integer_apply(ScalarOp op) {
   switch (op) {
-    case ScalarOp::add: return binary<int64_t, Add>;
-    case ScalarOp::sub: return binary<int64_t, Sub>;
-    case ScalarOp::mul: return binary<int64_t, Mul>;
-    case ScalarOp::min: return binary<int64_t, Least>;
-    case ScalarOp::max: return binary<int64_t, Greatest>;
-    case ScalarOp::less: return binary<int64_t, Less>;
-    case ScalarOp::less_equal: return binary<int64_t, LessEqual>;
-    case ScalarOp::equal: return binary<int64_t, Equal>;
-    default: return nullptr;
+    case ScalarOp::add:
+      return binary<int64_t, Add>;
+    case ScalarOp::sub:
+      return binary<int64_t, Sub>;
+    case ScalarOp::mul:
+      return binary<int64_t, Mul>;
+    case ScalarOp::min:
+      return binary<int64_t, Least>;
+    case ScalarOp::max:
+      return binary<int64_t, Greatest>;
+    case ScalarOp::less:
+      return binary<int64_t, Less>;
+    case ScalarOp::less_equal:
+      return binary<int64_t, LessEqual>;
+    case ScalarOp::equal:
+      return binary<int64_t, Equal>;
+    default:
+      return nullptr;
   }
 }
 
@@ -168,8 +214,9 @@ void any_native(int64_t* registers, const Instruction& in) {
 template <class T>
 void float_fma(int64_t* registers, const Instruction& in) {
   for (uint32_t i = 0; i < in.lanes; ++i)
-    registers[in.dst + i] = bits_from(std::fma(value_of<T>(registers[in.a + i]), value_of<T>(registers[in.b + i]),
-                                               value_of<T>(registers[in.c + i])));
+    registers[in.dst + i] =
+        bits_from(std::fma(value_of<T>(registers[in.a + i]), value_of<T>(registers[in.b + i]),
+                           value_of<T>(registers[in.c + i])));
 }
 
 void any_fma(int64_t* registers, const Instruction& in) {
@@ -235,7 +282,8 @@ Compute compute_shuffle() {
   return [](int64_t* registers, const Instruction& in) {
     for (uint32_t i = 0; i < in.lanes; ++i) {
       const uint32_t lane = static_cast<uint32_t>(in.pattern[i]);
-      registers[in.dst + i] = lane < in.lanes_a ? registers[in.a + lane] : registers[in.b + lane - in.lanes_a];
+      registers[in.dst + i] =
+          lane < in.lanes_a ? registers[in.a + lane] : registers[in.b + lane - in.lanes_a];
     }
   };
 }

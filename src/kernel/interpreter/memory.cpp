@@ -45,7 +45,9 @@ int64_t Memory::load(int64_t index) const {
   }
 }
 
-void Memory::store(int64_t index, int64_t bits) { std::memcpy(data + index * bytes, &bits, static_cast<size_t>(bytes)); }
+void Memory::store(int64_t index, int64_t bits) {
+  std::memcpy(data + index * bytes, &bits, static_cast<size_t>(bytes));
+}
 
 std::pair<uint32_t, uint32_t> Agents::parting(uint32_t a, uint32_t b) const {
   while (agents_[a].depth > agents_[b].depth) a = agents_[a].parent;

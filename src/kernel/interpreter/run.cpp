@@ -14,12 +14,14 @@ namespace fusewise::kernel {
 void Machine::fault(Fault kind, StmtId statement, const std::string& detail) const {
   const std::string text = statement == none ? "" : statement_text(kernel_, statement);
   const std::string place = text.empty() ? "" : " in: " + text;
-  throw KernelFault(kind, fmt::format("kernel '{}': {}: {}{}", kernel_.name, name_of(kind), detail, place), text);
+  throw KernelFault(kind, fmt::format("kernel '{}': {}: {}{}", kernel_.name, name_of(kind), detail, place),
+                    text);
 }
 
 void Machine::check_overlap(std::span<const BufferArgument> buffers) const {
   const auto end = [&](size_t i) {
-    return static_cast<const char*>(buffers[i].data) + buffers[i].elements * bytes_of(kernel_.buffers[i].element);
+    return static_cast<const char*>(buffers[i].data) +
+           buffers[i].elements * bytes_of(kernel_.buffers[i].element);
   };
   for (size_t i = 0; i < buffers.size(); ++i) {
     for (size_t j = i + 1; j < buffers.size(); ++j) {
@@ -27,7 +29,8 @@ void Machine::check_overlap(std::span<const BufferArgument> buffers) const {
       const Buffer& b = kernel_.buffers[j];
       if (!(a.written || b.written) || !(a.no_alias || b.no_alias)) continue;
       if (buffers[i].elements == 0 || buffers[j].elements == 0) continue;
-      if (static_cast<const char*>(buffers[i].data) < end(j) && static_cast<const char*>(buffers[j].data) < end(i))
+      if (static_cast<const char*>(buffers[i].data) < end(j) &&
+          static_cast<const char*>(buffers[j].data) < end(i))
         fault(Fault::overlap, none, fmt::format("arguments '{}' and '{}' share memory", a.name, b.name));
     }
   }
@@ -48,7 +51,8 @@ void Machine::bind(std::span<const BufferArgument> buffers) {
 
 void Machine::run(std::span<const BufferArgument> buffers, std::span<const int64_t> parameters) {
   const DefaultFloatEnvironment environment;
-  check(buffers.size() == static_cast<size_t>(kernel_.argument_count()), "a kernel was given too few or many buffers");
+  check(buffers.size() == static_cast<size_t>(kernel_.argument_count()),
+        "a kernel was given too few or many buffers");
   check(parameters.size() == kernel_.parameters.size(), "a kernel was given too few or many parameters");
   check_overlap(buffers);
   bind(buffers);
@@ -87,7 +91,8 @@ std::vector<int64_t> Machine::iterations(const Frame& frame, const Instruction& 
   const uint64_t count = (static_cast<uint64_t>(end) - static_cast<uint64_t>(begin) - 1) / step + 1;
   if (count > most_blocks) fault(Fault::limit, in.statement, "too many blocks or threads");
   std::vector<int64_t> values(count);
-  for (uint64_t i = 0; i < count; ++i) values[i] = static_cast<int64_t>(static_cast<uint64_t>(begin) + i * step);
+  for (uint64_t i = 0; i < count; ++i)
+    values[i] = static_cast<int64_t>(static_cast<uint64_t>(begin) + i * step);
   return values;
 }
 
@@ -113,7 +118,8 @@ void Machine::run_group(Frame& root) {
   for (;;) {
     root.state = advance(root);
     if (root.state == State::done) return;
-    if (root.state == State::at_subgroup) fault(Fault::divergent_barrier, program_.code[root.next].statement, "no lanes");
+    if (root.state == State::at_subgroup)
+      fault(Fault::divergent_barrier, program_.code[root.next].statement, "no lanes");
     if (root.state == State::waiting) break;
     ++root.next;  // a barrier where there is one thread
   }
@@ -183,7 +189,8 @@ void Machine::release(std::vector<std::unique_ptr<Frame>>& group) {
       const bool all_ended = std::all_of(group.begin(), group.end(), [&](const auto& other) {
         return other->fork != frame->fork || other->state == State::done;
       });
-      if (!all_ended) fault(Fault::divergent_barrier, barrier, "a thread ends without reaching what others wait at");
+      if (!all_ended)
+        fault(Fault::divergent_barrier, barrier, "a thread ends without reaching what others wait at");
       continue;
     }
     if (frame->state != State::at_barrier || program_.code[frame->next].statement != barrier)
@@ -223,7 +230,8 @@ void Machine::combine(std::vector<Frame*>& lanes) {
   const ScalarOp op = operations[in.immediate];
   for (uint32_t element = 0; element < in.lanes; ++element) {
     std::vector<Scalar> values;
-    for (const Frame* lane : lanes) values.push_back(scalar_of_bits(in.type, lane->registers[in.a + element]));
+    for (const Frame* lane : lanes)
+      values.push_back(scalar_of_bits(in.type, lane->registers[in.a + element]));
     size_t width = 1;
     while (width * 2 < values.size()) width *= 2;
     for (; width > 0; width /= 2) {
@@ -300,12 +308,18 @@ State Machine::advance(Frame& frame) {
 
 std::string_view name_of(Fault fault) {
   switch (fault) {
-    case Fault::out_of_bounds: return "out of bounds";
-    case Fault::uninitialised: return "uninitialised";
-    case Fault::race: return "race";
-    case Fault::divergent_barrier: return "divergent barrier";
-    case Fault::overlap: return "overlap";
-    case Fault::limit: return "limit";
+    case Fault::out_of_bounds:
+      return "out of bounds";
+    case Fault::uninitialised:
+      return "uninitialised";
+    case Fault::race:
+      return "race";
+    case Fault::divergent_barrier:
+      return "divergent barrier";
+    case Fault::overlap:
+      return "overlap";
+    case Fault::limit:
+      return "limit";
   }
   return "unknown fault";
 }
@@ -320,8 +334,8 @@ void Interpreter::run(std::span<const BufferArgument> buffers, std::span<const i
   Machine(*program_, options).run(buffers, parameters);
 }
 
-void interpret(const Kernel& kernel, std::span<const BufferArgument> buffers, std::span<const int64_t> parameters,
-               const InterpretOptions& options) {
+void interpret(const Kernel& kernel, std::span<const BufferArgument> buffers,
+               std::span<const int64_t> parameters, const InterpretOptions& options) {
   Interpreter(kernel).run(buffers, parameters, options);
 }
 

@@ -17,23 +17,36 @@ namespace {
 template <class T>
 Scalar identity_scalar(Combine combine, DataType type) {
   const T value = fusewise::identity_of<T>(combine);
-  return is_float(type) ? Scalar{type, static_cast<double>(value), 0} : Scalar{type, 0, static_cast<int64_t>(value)};
+  return is_float(type) ? Scalar{type, static_cast<double>(value), 0}
+                        : Scalar{type, 0, static_cast<int64_t>(value)};
 }
 
 Scalar reduction_identity(Combine combine, DataType type) {
   switch (type) {
-    case DataType::boolean: return identity_scalar<bool>(combine, type);
-    case DataType::int8: return identity_scalar<int8_t>(combine, type);
-    case DataType::int16: return identity_scalar<int16_t>(combine, type);
-    case DataType::int32: return identity_scalar<int32_t>(combine, type);
-    case DataType::int64: return identity_scalar<int64_t>(combine, type);
-    case DataType::uint8: return identity_scalar<uint8_t>(combine, type);
-    case DataType::uint16: return identity_scalar<uint16_t>(combine, type);
-    case DataType::uint32: return identity_scalar<uint32_t>(combine, type);
-    case DataType::uint64: return identity_scalar<uint64_t>(combine, type);
-    case DataType::float32: return identity_scalar<float>(combine, type);
-    case DataType::float64: return identity_scalar<double>(combine, type);
-    default: throw InternalError("no reduction accumulates in this type");
+    case DataType::boolean:
+      return identity_scalar<bool>(combine, type);
+    case DataType::int8:
+      return identity_scalar<int8_t>(combine, type);
+    case DataType::int16:
+      return identity_scalar<int16_t>(combine, type);
+    case DataType::int32:
+      return identity_scalar<int32_t>(combine, type);
+    case DataType::int64:
+      return identity_scalar<int64_t>(combine, type);
+    case DataType::uint8:
+      return identity_scalar<uint8_t>(combine, type);
+    case DataType::uint16:
+      return identity_scalar<uint16_t>(combine, type);
+    case DataType::uint32:
+      return identity_scalar<uint32_t>(combine, type);
+    case DataType::uint64:
+      return identity_scalar<uint64_t>(combine, type);
+    case DataType::float32:
+      return identity_scalar<float>(combine, type);
+    case DataType::float64:
+      return identity_scalar<double>(combine, type);
+    default:
+      throw InternalError("no reduction accumulates in this type");
   }
 }
 
@@ -49,7 +62,8 @@ ExprId Lowering::combined(Combine combine, DataType type, ExprId a, ExprId b) {
   return builder_.apply(ops[static_cast<size_t>(combine)], {type, 1}, a, b);
 }
 
-BufferId Lowering::register_buffer(const char* name, DataType type, int64_t elements, std::vector<StmtId>& statements) {
+BufferId Lowering::register_buffer(const char* name, DataType type, int64_t elements,
+                                   std::vector<StmtId>& statements) {
   kernel::Buffer buffer;
   buffer.name = name;
   buffer.element = type;
@@ -99,8 +113,8 @@ StmtId Lowering::emit_accumulate_body(int index, const Box& box, const KnownGuar
   return builder_.block(std::move(statements));
 }
 
-StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, BufferId accumulators, Coordinates& axes,
-                                int reduction, std::vector<const Guard*>& open) {
+StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, BufferId accumulators,
+                                Coordinates& axes, int reduction, std::vector<const Guard*>& open) {
   const NodeId node = stage(index).node;
   const Form& form = forms_.form(node);
   if (reduction == static_cast<int>(form.axes.size())) return update(index, tile, accumulators, axes, open);
@@ -112,8 +126,10 @@ StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, Buf
     int64_t coefficient = 0;
     bool later = false;
     for (const graph::AxisTerm& t : guard->expr.linear.terms) {
-      if (t.axis == reduction && t.coefficient.is_constant()) coefficient = t.coefficient.value();
-      else if (t.axis >= reduction) later = true;
+      if (t.axis == reduction && t.coefficient.is_constant())
+        coefficient = t.coefficient.value();
+      else if (t.axis >= reduction)
+        later = true;
     }
     if (coefficient <= 0 || later || !uniform(*guard, box, form)) {
       rest.push_back(guard);
@@ -142,7 +158,8 @@ StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, Buf
                                      [](const graph::Axis& a) { return a.extent.is(1); });
   const bool unrolled = innermost && trips && *trips <= 8 && builder_.constant_value(begin) == 0;
   const VariableId k = builder_.variable("k", {DataType::int64, 1});
-  builder_.set_range(k, 0, trips && builder_.constant_value(begin) == 0 ? *trips - 1 : std::numeric_limits<int64_t>::max());
+  builder_.set_range(
+      k, 0, trips && builder_.constant_value(begin) == 0 ? *trips - 1 : std::numeric_limits<int64_t>::max());
   axes[axis] = builder_.read(k);
   const StmtId body = reduction_nest(index, box, tile, accumulators, axes, reduction + 1, rest);
   return builder_.loop(unrolled ? LoopKind::unrolled : LoopKind::serial, k, begin, end, 1, body);
@@ -164,7 +181,8 @@ StmtId Lowering::update(int index, const Tile& tile, BufferId accumulators, cons
     const ExprId a = convert(body_value(node, factors[0], axes, condition, done), type);
     const ExprId b = convert(body_value(node, factors[1], axes, condition, done), type);
     next = is_float(type) ? builder_.fma(a, b, old)
-                          : builder_.apply(ScalarOp::add, {type, 1}, old, builder_.apply(ScalarOp::mul, {type, 1}, a, b));
+                          : builder_.apply(ScalarOp::add, {type, 1}, old,
+                                           builder_.apply(ScalarOp::mul, {type, 1}, a, b));
   } else {
     const ExprId value = body_value(node, static_cast<int>(form.body.size()) - 1, axes, condition, done);
     next = combined(form.accumulation->combine, type, old, convert(value, type));
@@ -186,8 +204,8 @@ struct Interior {
 
 // Where a register tile spans several windows, the part of the axis on which no tap of any window falls on padding
 // runs without guards, the border one window at a time (its taps cut by the loop bounds).
-StmtId Lowering::loop_interior(int index, const Box& box, int axis, int64_t tile, bool vector, const KnownGuards& known,
-                               const Continuation& next) {
+StmtId Lowering::loop_interior(int index, const Box& box, int axis, int64_t tile, bool vector,
+                               const KnownGuards& known, const Continuation& next) {
   Interior interior;
   const std::vector<int> holders = stages_of_body(index);
   for (int holder : holders) {
@@ -200,11 +218,14 @@ StmtId Lowering::loop_interior(int index, const Box& box, int axis, int64_t tile
         const auto range = guard_range(form, guard, own, axis);
         if (!range) continue;
         interior.guards.push_back({node, &guard});
-        interior.begin = interior.begin == kernel::none ? range->first : builder_.max(interior.begin, range->first);
-        interior.end = interior.end == kernel::none ? range->second : builder_.min(interior.end, range->second);
+        interior.begin =
+            interior.begin == kernel::none ? range->first : builder_.max(interior.begin, range->first);
+        interior.end =
+            interior.end == kernel::none ? range->second : builder_.min(interior.end, range->second);
       }
   }
-  if (interior.guards.empty() || (tile == 1 && !vector)) return loop_over(box, axis, tile, true, vector, known, next);
+  if (interior.guards.empty() || (tile == 1 && !vector))
+    return loop_over(box, axis, tile, true, vector, known, next);
 
   const BoxDim& dim = box[static_cast<size_t>(axis)];
   const ExprId low = dim.low, high = builder_.add(dim.low, dim.extent.value);
@@ -274,7 +295,8 @@ std::vector<int> Lowering::axes_in_body(int index, NodeId node) const {
   order.insert(order.end(), s.inlined.rbegin(), s.inlined.rend());
   const auto axes = equal_axes(forms_, order);
   const auto it = axes.find(node);
-  return it != axes.end() ? it->second : std::vector<int>(static_cast<size_t>(forms_.form(node).parallel_axes()), -1);
+  return it != axes.end() ? it->second
+                          : std::vector<int>(static_cast<size_t>(forms_.form(node).parallel_axes()), -1);
 }
 
 }  // namespace fusewise::schedule

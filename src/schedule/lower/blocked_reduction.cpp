@@ -29,8 +29,8 @@ struct Lowering::Blocks {
   DataType type = DataType::undefined;
   Combine combine = Combine::sum;
   ReductionOrder order;
-  Dim extent;              // elements reduced
-  int64_t elements = 1;    // of the register tile
+  Dim extent;            // elements reduced
+  int64_t elements = 1;  // of the register tile
   bool along_reduction = false;
 };
 
@@ -67,7 +67,8 @@ StmtId Lowering::emit_blocked_reduction(int index, const Box& box) {
 
   const Tile tile = tile_of(index, box);
   blocks.elements = tile.elements;
-  check(!blocks.along_reduction || tile.elements == 1, "lanes along the reduction need a tile of one element");
+  check(!blocks.along_reduction || tile.elements == 1,
+        "lanes along the reduction need a tile of one element");
   std::vector<StmtId> statements;
   const BufferId partial = register_buffer("partial", blocks.type, blocks.elements, statements);
   const ExprId extent = dim_expr(blocks.extent);
@@ -75,14 +76,17 @@ StmtId Lowering::emit_blocked_reduction(int index, const Box& box) {
     return blocks.along_reduction ? vector_lanes(blocks, partial, base, length)
                                   : parallel_lanes(blocks, partial, base, length);
   };
-  const bool single = blocks.order.block >= unlimited_block || builder_.range(extent).high <= blocks.order.block;
+  const bool single =
+      blocks.order.block >= unlimited_block || builder_.range(extent).high <= blocks.order.block;
   if (single) {
     statements.push_back(one_block(zero(), extent));
   } else {
     const ExprId fits = builder_.less(extent, builder_.integer(blocks.order.block + 1));
     const auto several = [&] { return merge_blocks(blocks, partial, one_block); };
-    if (builder_.constant_value(fits) == 0) statements.push_back(several());
-    else statements.push_back(builder_.branch(fits, one_block(zero(), extent), several()));
+    if (builder_.constant_value(fits) == 0)
+      statements.push_back(several());
+    else
+      statements.push_back(builder_.branch(fits, one_block(zero(), extent), several()));
   }
   const Tile last = tile_of(index, box);
   std::vector<StmtId> stores;
@@ -102,10 +106,13 @@ StmtId Lowering::parallel_lanes(const Blocks& blocks, BufferId result, ExprId ba
     return builder_.add(builder_.mul(lane, tile_size), tile.position);
   };
   const auto for_lanes = [&](int64_t count, const std::function<StmtId(ExprId, const Tile&)>& body) {
-    return serial_loop("lane", builder_.integer(count), [&](ExprId lane) {
-      const Tile tile = tile_of(blocks.stage, blocks.box);
-      return over_tile(tile, body(lane, tile));
-    }, LoopKind::unrolled);
+    return serial_loop(
+        "lane", builder_.integer(count),
+        [&](ExprId lane) {
+          const Tile tile = tile_of(blocks.stage, blocks.box);
+          return over_tile(tile, body(lane, tile));
+        },
+        LoopKind::unrolled);
   };
   const auto add_element = [&](ExprId lane, const Tile& tile, ExprId index) {
     const ExprId value = element(blocks, tile.coordinates, index, kernel::none);
@@ -118,18 +125,26 @@ StmtId Lowering::parallel_lanes(const Blocks& blocks, BufferId result, ExprId ba
   const ExprId rows = builder_.floor_div(length, lane_count);
   statements.push_back(serial_loop("k", rows, [&](ExprId row) {
     const ExprId start = builder_.add(base, builder_.mul(row, lane_count));
-    return for_lanes(lanes, [&](ExprId lane, const Tile& tile) { return add_element(lane, tile, builder_.add(start, lane)); });
+    return for_lanes(lanes, [&](ExprId lane, const Tile& tile) {
+      return add_element(lane, tile, builder_.add(start, lane));
+    });
   }));
   const ExprId done = builder_.mul(rows, lane_count), rest = builder_.sub(length, done);
   const ExprId tail = builder_.add(base, done);
   if (const auto left = builder_.constant_value(rest)) {
     if (*left > 0)
-      statements.push_back(for_lanes(*left, [&](ExprId lane, const Tile& tile) { return add_element(lane, tile, builder_.add(tail, lane)); }));
+      statements.push_back(for_lanes(*left, [&](ExprId lane, const Tile& tile) {
+        return add_element(lane, tile, builder_.add(tail, lane));
+      }));
   } else {
-    statements.push_back(serial_loop("lane", lane_count, [&](ExprId lane) {
-      const Tile tile = tile_of(blocks.stage, blocks.box);
-      return builder_.branch(builder_.less(lane, rest), over_tile(tile, add_element(lane, tile, builder_.add(tail, lane))));
-    }, LoopKind::unrolled));
+    statements.push_back(serial_loop(
+        "lane", lane_count,
+        [&](ExprId lane) {
+          const Tile tile = tile_of(blocks.stage, blocks.box);
+          return builder_.branch(builder_.less(lane, rest),
+                                 over_tile(tile, add_element(lane, tile, builder_.add(tail, lane))));
+        },
+        LoopKind::unrolled));
   }
   for (int width = lanes / 2; width >= 1; width /= 2) {
     statements.push_back(for_lanes(width, [&](ExprId lane, const Tile& tile) {
@@ -137,11 +152,13 @@ StmtId Lowering::parallel_lanes(const Blocks& blocks, BufferId result, ExprId ba
       const ExprId mine = builder_.load(acc, place(lane, tile));
       const ExprId sum = combined(blocks.combine, blocks.type, mine, builder_.load(acc, place(other, tile)));
       const ExprId present = builder_.less(other, length);
-      return builder_.store(acc, place(lane, tile), builder_.apply(ScalarOp::select, {blocks.type, 1}, present, sum, mine));
+      return builder_.store(acc, place(lane, tile),
+                            builder_.apply(ScalarOp::select, {blocks.type, 1}, present, sum, mine));
     }));
   }
   const Tile tile = tile_of(blocks.stage, blocks.box);
-  statements.push_back(over_tile(tile, builder_.store(result, tile.position, builder_.load(acc, place(zero(), tile)))));
+  statements.push_back(
+      over_tile(tile, builder_.store(result, tile.position, builder_.load(acc, place(zero(), tile)))));
   return builder_.block(std::move(statements));
 }
 
@@ -161,7 +178,8 @@ StmtId Lowering::vector_lanes(const Blocks& blocks, BufferId result, ExprId base
     return builder_.loop(LoopKind::vector, v, zero(), builder_.integer(count), 1, inner);
   };
   const Tile tile = tile_of(blocks.stage, blocks.box);
-  statements.push_back(for_lanes(lanes, [&](ExprId v) { return builder_.store(acc, v, identity_of(blocks.combine, blocks.type)); }));
+  statements.push_back(for_lanes(
+      lanes, [&](ExprId v) { return builder_.store(acc, v, identity_of(blocks.combine, blocks.type)); }));
   const ExprId rows = builder_.floor_div(length, lane_count);
   statements.push_back(serial_loop("k", rows, [&](ExprId row) {
     const ExprId start = builder_.add(base, builder_.mul(row, lane_count));
@@ -185,7 +203,8 @@ StmtId Lowering::vector_lanes(const Blocks& blocks, BufferId result, ExprId base
   }
   // The tree works on a copy, so that the accumulators above stay whole vectors.
   const BufferId fold = register_buffer("fold", blocks.type, lanes, statements);
-  statements.push_back(for_lanes(lanes, [&](ExprId v) { return builder_.store(fold, v, builder_.load(acc, v)); }));
+  statements.push_back(
+      for_lanes(lanes, [&](ExprId v) { return builder_.store(fold, v, builder_.load(acc, v)); }));
   for (int width = lanes / 2; width >= 1; width /= 2) {
     statements.push_back(for_lanes(width, [&](ExprId v) {
       const ExprId other = builder_.add(v, builder_.integer(width));
@@ -204,7 +223,8 @@ StmtId Lowering::vector_lanes(const Blocks& blocks, BufferId result, ExprId base
 StmtId Lowering::merge_blocks(const Blocks& blocks, BufferId partial,
                               const std::function<StmtId(ExprId, ExprId)>& one_block) {
   const ExprId extent = dim_expr(blocks.extent), block = builder_.integer(blocks.order.block);
-  const ExprId count = builder_.floor_div(builder_.add(extent, builder_.integer(blocks.order.block - 1)), block);
+  const ExprId count =
+      builder_.floor_div(builder_.add(extent, builder_.integer(blocks.order.block - 1)), block);
   const auto constant = builder_.constant_value(count);
   const int64_t levels = constant ? std::bit_width(static_cast<uint64_t>(*constant)) : most_levels;
   const Type index{DataType::int64, 1};
@@ -219,20 +239,26 @@ StmtId Lowering::merge_blocks(const Blocks& blocks, BufferId partial,
   statements.push_back(builder_.allocate(stack));
 
   const auto low_bits = [&](ExprId value, ExprId bits) {
-    const ExprId mask = builder_.sub(builder_.native(Native::shift_left, index, builder_.integer(1), bits), builder_.integer(1));
+    const ExprId mask = builder_.sub(builder_.native(Native::shift_left, index, builder_.integer(1), bits),
+                                     builder_.integer(1));
     return builder_.apply(ScalarOp::and_, index, value, mask);
   };
-  const auto is_zero = [&](ExprId a) { return builder_.apply(ScalarOp::equal, {DataType::boolean, 1}, a, zero()); };
+  const auto is_zero = [&](ExprId a) {
+    return builder_.apply(ScalarOp::equal, {DataType::boolean, 1}, a, zero());
+  };
   const auto each = [&](const std::function<StmtId(ExprId slot, const Tile&)>& body, ExprId level) {
     const Tile tile = tile_of(blocks.stage, blocks.box);
     const ExprId slot = builder_.add(builder_.mul(level, builder_.integer(blocks.elements)), tile.position);
     return over_tile(tile, body(slot, tile));
   };
   const auto merge = [&](ExprId level) {
-    return each([&](ExprId slot, const Tile& tile) {
-      const ExprId sum = combined(blocks.combine, blocks.type, builder_.load(stack, slot), builder_.load(partial, tile.position));
-      return builder_.store(partial, tile.position, sum);
-    }, level);
+    return each(
+        [&](ExprId slot, const Tile& tile) {
+          const ExprId sum = combined(blocks.combine, blocks.type, builder_.load(stack, slot),
+                                      builder_.load(partial, tile.position));
+          return builder_.store(partial, tile.position, sum);
+        },
+        level);
   };
   statements.push_back(serial_loop("block", count, [&](ExprId b) {
     std::vector<StmtId> inner;
@@ -244,22 +270,31 @@ StmtId Lowering::merge_blocks(const Blocks& blocks, BufferId partial,
     inner.push_back(serial_loop("level", builder_.integer(levels), [&](ExprId level) {
       const ExprId reached = is_zero(low_bits(next, level));
       const ExprId beyond = is_zero(low_bits(next, builder_.add(level, builder_.integer(1))));
-      const ExprId here = builder_.logical_and(reached, builder_.apply(ScalarOp::not_, {DataType::boolean, 1}, beyond));
-      return builder_.branch(here, each([&](ExprId slot, const Tile& tile) {
-        return builder_.store(stack, slot, builder_.load(partial, tile.position));
-      }, level));
+      const ExprId here =
+          builder_.logical_and(reached, builder_.apply(ScalarOp::not_, {DataType::boolean, 1}, beyond));
+      return builder_.branch(here, each(
+                                       [&](ExprId slot, const Tile& tile) {
+                                         return builder_.store(stack, slot,
+                                                               builder_.load(partial, tile.position));
+                                       },
+                                       level));
     }));
     return builder_.block(std::move(inner));
   }));
   const VariableId have = builder_.variable("have", index, true);
   statements.push_back(builder_.assign(have, zero()));
   statements.push_back(serial_loop("level", builder_.integer(levels), [&](ExprId level) {
-    const ExprId bit = builder_.apply(ScalarOp::and_, index, builder_.native(Native::shift_right, index, count, level), builder_.integer(1));
-    const StmtId first = each([&](ExprId slot, const Tile& tile) {
-      return builder_.store(partial, tile.position, builder_.load(stack, slot));
-    }, level);
+    const ExprId bit =
+        builder_.apply(ScalarOp::and_, index, builder_.native(Native::shift_right, index, count, level),
+                       builder_.integer(1));
+    const StmtId first = each(
+        [&](ExprId slot, const Tile& tile) {
+          return builder_.store(partial, tile.position, builder_.load(stack, slot));
+        },
+        level);
     const StmtId take = builder_.branch(is_zero(builder_.read(have)), first, merge(level));
-    return builder_.branch(builder_.less(zero(), bit), builder_.block({take, builder_.assign(have, builder_.integer(1))}));
+    return builder_.branch(builder_.less(zero(), bit),
+                           builder_.block({take, builder_.assign(have, builder_.integer(1))}));
   }));
   return builder_.block(std::move(statements));
 }

@@ -15,7 +15,8 @@ Extent exact_extent(Builder& builder, int64_t extent) {
   return e;
 }
 
-Extent extent_of(Builder& builder, ExprId value, std::optional<int64_t> bound, ExprId bound_value, int64_t multiple) {
+Extent extent_of(Builder& builder, ExprId value, std::optional<int64_t> bound, ExprId bound_value,
+                 int64_t multiple) {
   if (const auto constant = builder.constant_value(value)) {
     Extent e = exact_extent(builder, *constant);
     return e;

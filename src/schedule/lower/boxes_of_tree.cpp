@@ -34,7 +34,8 @@ bool is_point(const BoxDim& dim) { return dim.extent.exact ? *dim.extent.exact =
 // low' = constant + sum of a * low over positive coefficients, of a * high over negative ones;
 // extent' = 1 + sum of |a| * (extent - 1). A reshape's floor and mod keep single points; what they do to larger
 // boxes is bounded by the whole dimension, as is a coefficient known at run time only.
-BoxDim Lowering::image_along(NodeId consumer, const Read& read, size_t dim, const Box& box, const Dim& domain) {
+BoxDim Lowering::image_along(NodeId consumer, const Read& read, size_t dim, const Box& box,
+                             const Dim& domain) {
   const Form& form = forms_.form(consumer);
   const IndexExpr& index = read.index[dim];
   const BoxDim whole{zero(), domain_extent(domain), true};
@@ -68,9 +69,12 @@ BoxDim Lowering::image_along(NodeId consumer, const Read& read, size_t dim, cons
     const ExprId span = builder_.sub(axis.extent.value, builder_.integer(1));
     if (a < 0) low = builder_.add(low, builder_.mul(builder_.integer(a), span));
     value = builder_.add(value, builder_.mul(builder_.integer(magnitude), span));
-    exact = exact && axis.extent.exact ? std::optional(*exact + magnitude * (*axis.extent.exact - 1)) : std::nullopt;
-    bound = bound && axis.extent.bound ? std::optional(*bound + magnitude * (*axis.extent.bound - 1)) : std::nullopt;
-    const ExprId axis_bound = axis.extent.bound ? builder_.integer(*axis.extent.bound) : axis.extent.bound_value;
+    exact = exact && axis.extent.exact ? std::optional(*exact + magnitude * (*axis.extent.exact - 1))
+                                       : std::nullopt;
+    bound = bound && axis.extent.bound ? std::optional(*bound + magnitude * (*axis.extent.bound - 1))
+                                       : std::nullopt;
+    const ExprId axis_bound =
+        axis.extent.bound ? builder_.integer(*axis.extent.bound) : axis.extent.bound_value;
     bound_value = builder_.add(bound_value, builder_.mul(builder_.integer(magnitude),
                                                          builder_.sub(axis_bound, builder_.integer(1))));
   }

@@ -28,13 +28,21 @@ ExprId Lowering::dim_expr(const Dim& dim) {
       } else {
         const ExprId a = dim_expr(atom->a), b = dim_expr(atom->b);
         switch (atom->kind) {
-          case Dim::Atom::Kind::floor_div: value = builder_.floor_div(a, b); break;
+          case Dim::Atom::Kind::floor_div:
+            value = builder_.floor_div(a, b);
+            break;
           case Dim::Atom::Kind::ceil_div:
             value = builder_.floor_div(builder_.sub(builder_.add(a, b), builder_.integer(1)), b);
             break;
-          case Dim::Atom::Kind::modulo: value = builder_.floor_mod(a, b); break;
-          case Dim::Atom::Kind::min: value = builder_.min(a, b); break;
-          default: value = builder_.max(a, b); break;
+          case Dim::Atom::Kind::modulo:
+            value = builder_.floor_mod(a, b);
+            break;
+          case Dim::Atom::Kind::min:
+            value = builder_.min(a, b);
+            break;
+          default:
+            value = builder_.max(a, b);
+            break;
         }
       }
       product = builder_.mul(product, value);
@@ -63,8 +71,9 @@ ExprId Lowering::index_expr(NodeId node, const IndexExpr& index, const Coordinat
     const Read& read = forms_.form(node).reads[static_cast<size_t>(*index.gathered)];
     ExprId raw = read_value(node, read, axes, mask);
     const Type type = result_.kernel.expr(raw).type;
-    if (type.element == DataType::uint64)   // beyond int64 is beyond any extent, not negative
-      raw = builder_.apply(ScalarOp::min, type, raw, builder_.constant(type, std::numeric_limits<int64_t>::max()));
+    if (type.element == DataType::uint64)  // beyond int64 is beyond any extent, not negative
+      raw = builder_.apply(ScalarOp::min, type, raw,
+                           builder_.constant(type, std::numeric_limits<int64_t>::max()));
     raw = convert(raw, DataType::int64);
     const ExprId extent = dim_expr(index.gathered_extent);
     const ExprId wrapped = builder_.apply(ScalarOp::select, {DataType::int64, 1}, builder_.less(raw, zero()),
@@ -121,8 +130,9 @@ ExprId Lowering::argument_address(Value value, const Coordinates& coordinates) {
   for (int d : layout.order) {
     const auto dim = static_cast<size_t>(d);
     const Dim extent = block_of[dim] == 1 ? shape[dim] : ceil_div(shape[dim], block_of[dim]);
-    const ExprId index = block_of[dim] == 1 ? coordinates[dim]
-                                            : builder_.floor_div(coordinates[dim], builder_.integer(block_of[dim]));
+    const ExprId index = block_of[dim] == 1
+                             ? coordinates[dim]
+                             : builder_.floor_div(coordinates[dim], builder_.integer(block_of[dim]));
     address = builder_.add(builder_.mul(address, dim_expr(extent)), index);
   }
   for (const Layout::Block& b : layout.blocks) {
@@ -177,7 +187,9 @@ ExprId Lowering::body_value(NodeId node, int position, const Coordinates& axes, 
     case graph::BodyNode::Kind::read:
       value = read_value(node, form.reads[static_cast<size_t>(body.read)], axes, mask);
       break;
-    case graph::BodyNode::Kind::index: value = convert(index_expr(node, body.index, axes, mask), body.type); break;
+    case graph::BodyNode::Kind::index:
+      value = convert(index_expr(node, body.index, axes, mask), body.type);
+      break;
     case graph::BodyNode::Kind::constant:
       value = is_float(body.type) ? builder_.floating({body.type, 1}, body.constant.f)
                                   : builder_.constant({body.type, 1}, body.constant.i);

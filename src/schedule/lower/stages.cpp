@@ -11,14 +11,16 @@ namespace fusewise::schedule {
 using kernel::Scope;
 using kernel::Type;
 
-StmtId Lowering::serial_loop(const char* name, ExprId count, const std::function<StmtId(ExprId)>& body, LoopKind kind) {
+StmtId Lowering::serial_loop(const char* name, ExprId count, const std::function<StmtId(ExprId)>& body,
+                             LoopKind kind) {
   const auto constant = builder_.constant_value(count);
   if (kind != LoopKind::block) {
     if (constant && *constant <= 0) return builder_.block({});
     if (constant == 1) return body(zero());
   }
   const VariableId variable = builder_.variable(name, {DataType::int64, 1});
-  builder_.set_range(variable, 0, constant ? std::max<int64_t>(*constant - 1, 0) : std::numeric_limits<int64_t>::max());
+  builder_.set_range(variable, 0,
+                     constant ? std::max<int64_t>(*constant - 1, 0) : std::numeric_limits<int64_t>::max());
   builder_.set_bound(variable, count);
   return builder_.loop(kind, variable, zero(), count, 1, body(builder_.read(variable)));
 }
@@ -64,7 +66,8 @@ StmtId Lowering::emit_block(int index, const Grid& grid, ExprId block) {
     } else {
       const ExprId left = builder_.max(builder_.sub(before.value, offset), zero());
       const int64_t multiple = std::gcd(before.multiple, loop.tile);
-      dim.extent = extent_of(builder_, builder_.min(builder_.integer(loop.tile), left), loop.tile, builder_.integer(loop.tile), multiple);
+      dim.extent = extent_of(builder_, builder_.min(builder_.integer(loop.tile), left), loop.tile,
+                             builder_.integer(loop.tile), multiple);
     }
   }
   return emit_depth(index, root.grid_loops, inner, {});
@@ -93,7 +96,8 @@ StmtId Lowering::emit_phase(const std::vector<int>& roots) {
           const ExprId not_before = builder_.less(builder_.sub(begin, builder_.integer(1)), block);
           const StmtId let = builder_.let(own, builder_.sub(block, begin));
           const StmtId body = emit_block(roots[i], grids[i], builder_.read(own));
-          statements.push_back(builder_.branch(builder_.logical_and(not_before, here), builder_.block({let, body})));
+          statements.push_back(
+              builder_.branch(builder_.logical_and(not_before, here), builder_.block({let, body})));
           begin = builder_.add(begin, count);
         }
         return builder_.block(std::move(statements));
@@ -130,7 +134,9 @@ void Lowering::emit_attached(int index, int depth, const Box& box, const KnownGu
 StmtId Lowering::emit_innermost(int index, const Box& box, const KnownGuards& known) {
   const auto [axis, tile] = unfinished_axis(index, box);
   if (axis >= 0) {
-    const Continuation next = [&, index](const Box& b, const KnownGuards& k) { return emit_innermost(index, b, k); };
+    const Continuation next = [&, index](const Box& b, const KnownGuards& k) {
+      return emit_innermost(index, b, k);
+    };
     return loop_interior(index, box, axis, tile, axis == stage(index).vector_axis, known, next);
   }
   std::vector<StmtId> statements;
@@ -177,7 +183,8 @@ void Lowering::place(int index, const Box& box, std::vector<StmtId>& statements)
     storage.low[d] = box[d].low;
     storage.stride[d] = size;
     const bool ring = s.reuse == Reuse::slide && s.storage[i] == s.slide_axis;
-    const ExprId bound = extent.bound ? builder_.integer(std::max<int64_t>(*extent.bound, 0)) : extent.bound_value;
+    const ExprId bound =
+        extent.bound ? builder_.integer(std::max<int64_t>(*extent.bound, 0)) : extent.bound_value;
     check(bound != kernel::none, "a stage without a bound on its size");
     if (ring) {
       storage.ring_dim = s.slide_axis;
@@ -232,8 +239,8 @@ StmtId Lowering::emit_loop(int index, int depth, const Box& box, const KnownGuar
   return builder_.block(std::move(statements));
 }
 
-StmtId Lowering::loop_over(const Box& box, int axis, int64_t tile, bool last, bool vector, const KnownGuards& known,
-                           const Continuation& next) {
+StmtId Lowering::loop_over(const Box& box, int axis, int64_t tile, bool last, bool vector,
+                           const KnownGuards& known, const Continuation& next) {
   const BoxDim& dim = box[static_cast<size_t>(axis)];
   if (dim.extent.exact && *dim.extent.exact <= tile && dim.extent.bound) return next(box, known);
   if (last) return exact_steps(box, axis, tile, vector, known, next);
@@ -245,9 +252,10 @@ StmtId Lowering::loop_over(const Box& box, int axis, int64_t tile, bool last, bo
     const ExprId offset = builder_.mul(t, step);
     d.low = builder_.add(dim.low, offset);
     const int64_t multiple = std::gcd(dim.extent.multiple, tile);
-    d.extent = multiple == tile ? exact_extent(builder_, tile)
-                                : extent_of(builder_, builder_.min(step, builder_.sub(dim.extent.value, offset)), tile,
-                                            step, multiple);
+    d.extent = multiple == tile
+                   ? exact_extent(builder_, tile)
+                   : extent_of(builder_, builder_.min(step, builder_.sub(dim.extent.value, offset)), tile,
+                               step, multiple);
     return next(inner, known);
   });
 }
@@ -283,15 +291,16 @@ StmtId Lowering::exact_steps(const Box& box, int axis, int64_t tile, bool vector
 }
 
 // rest < tile, as its binary digits: steps of the powers of two below `tile`, largest first.
-StmtId Lowering::row_tail(const Box& box, int axis, int64_t tile, ExprId start, ExprId rest, const KnownGuards& known,
-                          const Continuation& next) {
+StmtId Lowering::row_tail(const Box& box, int axis, int64_t tile, ExprId start, ExprId rest,
+                          const KnownGuards& known, const Continuation& next) {
   const BoxDim& dim = box[static_cast<size_t>(axis)];
   std::vector<StmtId> statements;
   const VariableId left = builder_.variable("rest", {DataType::int64, 1});
   builder_.set_range(left, 0, tile - 1);
   statements.push_back(builder_.let(left, rest));
   const ExprId remaining = builder_.read(left);
-  for (auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(tile - 1))); step >= 1; step /= 2) {
+  for (auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(tile - 1))); step >= 1;
+       step /= 2) {
     const ExprId from_here = builder_.floor_mod(remaining, builder_.integer(2 * step));
     const ExprId count = builder_.floor_div(from_here, builder_.integer(step));
     if (builder_.constant_value(count) == 0) continue;
@@ -305,8 +314,8 @@ StmtId Lowering::row_tail(const Box& box, int axis, int64_t tile, ExprId start, 
 }
 
 // Single vectors, the last one masked.
-StmtId Lowering::vector_tail(const Box& box, int axis, int64_t tile, ExprId start, ExprId rest, const KnownGuards& known,
-                             const Continuation& next) {
+StmtId Lowering::vector_tail(const Box& box, int axis, int64_t tile, ExprId start, ExprId rest,
+                             const KnownGuards& known, const Continuation& next) {
   const BoxDim& dim = box[static_cast<size_t>(axis)];
   const int64_t lanes = std::min<int64_t>(tile, options_.vector_lanes);
   const ExprId step = builder_.integer(lanes);
@@ -346,7 +355,8 @@ std::pair<int, int64_t> Lowering::unfinished_axis(int index, const Box& box) con
 }
 
 int64_t Lowering::body_limit(const Stage& s, int axis) const {
-  if (s.vector_axis >= forms_.form(s.node).parallel_axes()) return 1;   // lanes along the reduction: one element
+  if (s.vector_axis >= forms_.form(s.node).parallel_axes())
+    return 1;  // lanes along the reduction: one element
   for (size_t l = s.loops.size(); l-- > 0;)
     if (s.loops[l].axis == axis) return s.loops[l].tile;
   if (s.placement == Placement::registers) return std::numeric_limits<int64_t>::max();
@@ -358,7 +368,9 @@ int64_t Lowering::body_limit(const Stage& s, int axis) const {
 
 StmtId Lowering::emit_body(int index, const Box& box, const KnownGuards& known) {
   evaluated_.clear();
-  if (std::any_of(box.begin(), box.end(), [](const BoxDim& d) { return d.extent.exact && *d.extent.exact <= 0; })) return builder_.block({});
+  if (std::any_of(box.begin(), box.end(),
+                  [](const BoxDim& d) { return d.extent.exact && *d.extent.exact <= 0; }))
+    return builder_.block({});
   const Form& form = forms_.form(stage(index).node);
   if (!form.accumulation) return emit_map_body(index, box);
   if (form.accumulation->sequential) return emit_accumulate_body(index, box, known);
@@ -381,7 +393,8 @@ Lowering::Tile Lowering::tile_of(int index, const Box& box) {
   for (int axis : tile.order) {
     const BoxDim& dim = box[static_cast<size_t>(axis)];
     const int64_t extent = dim.extent.exact ? *dim.extent.exact : dim.extent.bound.value_or(-1);
-    check(extent >= 0 && (dim.extent.exact || dim.extent.masked), "a register tile without a constant extent");
+    check(extent >= 0 && (dim.extent.exact || dim.extent.masked),
+          "a register tile without a constant extent");
     tile.extents.push_back(extent);
     tile.elements *= extent;
     ExprId offset = zero();
@@ -418,7 +431,8 @@ void Lowering::store_element(int index, const Coordinates& coordinates, ExprId v
   value = convert(value, element_of(s.node));
   if (s.placement == Placement::memory) {
     const Value result{s.node, 0};
-    statements.push_back(builder_.store(arguments_.at(result), argument_address(result, coordinates), value, mask));
+    statements.push_back(
+        builder_.store(arguments_.at(result), argument_address(result, coordinates), value, mask));
   } else {
     const BufferId buffer = storage_[static_cast<size_t>(index)]->buffer;
     statements.push_back(builder_.store(buffer, stage_address(index, coordinates), value, mask));
@@ -430,7 +444,8 @@ int64_t Lowering::body_operations(int index) const {
   const auto of_node = [&](NodeId node) {
     int64_t operations = 0;
     for (const graph::BodyNode& b : forms_.form(node).body)
-      if (b.kind == graph::BodyNode::Kind::apply) operations += class_of(b.op) == ScalarClass::function ? 24 : 1;
+      if (b.kind == graph::BodyNode::Kind::apply)
+        operations += class_of(b.op) == ScalarClass::function ? 24 : 1;
     return operations;
   };
   int64_t operations = of_node(stage(index).node);
