@@ -38,7 +38,8 @@ class MappedFile {
 // throws UserError with the reason. A link is followed; a device or pipe is written directly.
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
 // One file out of several pieces of memory, one after the other.
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::span<const std::byte>> pieces);
+void write_file_atomically(const std::filesystem::path& path,
+                           std::span<const std::span<const std::byte>> pieces);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace fusewise

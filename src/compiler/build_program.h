@@ -11,7 +11,7 @@ namespace fusewise::compiler {
 
 // `calls` stand for the plan's regions, in the same order.
 program::Program build_program(const graph::Graph& graph, const fusion::FusionPlan& plan,
-                               const std::vector<KernelCall>& calls, const KernelSet& kernels, std::string library,
-                               const CompileOptions& options);
+                               const std::vector<KernelCall>& calls, const KernelSet& kernels,
+                               std::string library, const CompileOptions& options);
 
 }  // namespace fusewise::compiler

@@ -20,11 +20,11 @@ enum class Numerics : uint8_t { strict, default_, fast };
 struct CompileOptions {
   Numerics numerics = Numerics::default_;
   fusion::FusionMode fusion = fusion::FusionMode::on;
-  machine::Machine machine;                 // whose code generation features the kernels may use
-  int threads = 1;                          // that the program will run on; the plan reckons with it
+  machine::Machine machine;  // whose code generation features the kernels may use
+  int threads = 1;           // that the program will run on; the plan reckons with it
   int compile_threads = 1;
-  std::optional<std::string> plan_text;     // a plan file's text to replay
-  std::vector<std::string> disabled_passes; // rewrites and kernel passes by name
+  std::optional<std::string> plan_text;      // a plan file's text to replay
+  std::vector<std::string> disabled_passes;  // rewrites and kernel passes by name
   // Called with a phase ("rewrite", "plan", "lower", "codegen", "link") and done / total.
   std::function<void(const std::string& phase, int done, int total)> progress;
   // Called with (stage, name, text) for `dump`: stages graph, rewritten, plan, schedule, kernel, llvm, assembly.
@@ -33,7 +33,7 @@ struct CompileOptions {
 
 // The first half: what is rewritten, packed and planned, and what it was planned with (for explanations).
 struct Planned {
-  graph::Graph graph;                       // after rewrites; the plan's node ids are into it
+  graph::Graph graph;  // after rewrites; the plan's node ids are into it
   fusion::FusionPlan plan;
   fusion::PlanOptions plan_options;
   std::map<std::string, double> milliseconds;  // per phase
@@ -45,7 +45,7 @@ Planned plan_graph(graph::Graph graph, const CompileOptions& options);
 struct Compiled {
   program::Program program;
   fusion::FusionPlan plan;
-  graph::Graph graph;                       // after rewrites; the plan's node ids are into it
+  graph::Graph graph;                          // after rewrites; the plan's node ids are into it
   std::map<std::string, double> milliseconds;  // per phase
 };
 

@@ -15,7 +15,7 @@ namespace fusewise::compiler {
 
 // One call of a kernel: which kernel, and what its arguments and parameters stand for.
 struct KernelCall {
-  int kernel = 0;                          // into KernelSet::kernels
+  int kernel = 0;  // into KernelSet::kernels
   std::vector<graph::Value> arguments;
   std::vector<Dim> parameters;
   // (output, input): the output may lie in the input's place.
@@ -28,7 +28,8 @@ class KernelSet {
   KernelSet(const graph::Graph& graph, const CompileOptions& options) : graph_(graph), options_(options) {}
 
   // Lowers the region and adds its kernel; `layouts` are those of its border.
-  KernelCall add(const graph::Region& region, const schedule::Schedule& schedule, const schedule::Layouts& layouts);
+  KernelCall add(const graph::Region& region, const schedule::Schedule& schedule,
+                 const schedule::Layouts& layouts);
 
   // Runs the kernel passes and code generation, fills in what the program needs to know; the shared object.
   std::string compile();

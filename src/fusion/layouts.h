@@ -16,6 +16,7 @@ namespace fusewise::fusion {
 std::vector<bool> constant_only(const graph::Graph& graph);
 
 // Values without an entry are row-major.
-schedule::Layouts assign_layouts(const graph::Graph& graph, const machine::Machine& machine, const SymbolValues& usual);
+schedule::Layouts assign_layouts(const graph::Graph& graph, const machine::Machine& machine,
+                                 const SymbolValues& usual);
 
 }  // namespace fusewise::fusion

@@ -33,7 +33,7 @@ struct ConvolutionAttributes {
 };
 struct DimsAttributes {
   std::vector<Dim> dims;
-  bool scalar = false;    // rank 0, dims has one entry
+  bool scalar = false;  // rank 0, dims has one entry
   friend bool operator==(const DimsAttributes&, const DimsAttributes&) = default;
 };
 // Result dimensions: batch (in the order given), the other lhs dimensions not contracted, the same of rhs.
@@ -72,7 +72,7 @@ struct ReshapeAttributes {
 struct SliceAttributes {
   std::vector<Dim> starts;
   std::vector<int64_t> steps;
-  Shape shape;            // of the result
+  Shape shape;  // of the result
   friend bool operator==(const SliceAttributes&, const SliceAttributes&) = default;
 };
 struct TransposeAttributes {
@@ -87,8 +87,9 @@ struct WindowReduceAttributes {
 };
 
 using Attributes =
-    std::variant<BroadcastAttributes, ConcatAttributes, ConstantAttributes, ConvolutionAttributes, DimsAttributes,
-                 DotAttributes, GatherAttributes, InputAttributes, IotaAttributes, MapAttributes, PadAttributes,
-                 ReduceAttributes, ReshapeAttributes, SliceAttributes, TransposeAttributes, WindowReduceAttributes>;
+    std::variant<BroadcastAttributes, ConcatAttributes, ConstantAttributes, ConvolutionAttributes,
+                 DimsAttributes, DotAttributes, GatherAttributes, InputAttributes, IotaAttributes,
+                 MapAttributes, PadAttributes, ReduceAttributes, ReshapeAttributes, SliceAttributes,
+                 TransposeAttributes, WindowReduceAttributes>;
 
 }  // namespace fusewise::graph

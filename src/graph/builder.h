@@ -41,7 +41,8 @@ class GraphBuilder {
   Value constant(TensorType type, std::vector<std::byte> bytes, std::string name = {});
   // A rank-0 constant, converted to `type`; equal ones (bit by bit) are one node.
   template <class Number>
-  requires std::is_arithmetic_v<Number> Value scalar(DataType type, Number value) {
+    requires std::is_arithmetic_v<Number>
+  Value scalar(DataType type, Number value) {
     if constexpr (std::is_floating_point_v<Number>)
       return scalar_of(Scalar{DataType::float64, static_cast<double>(value), 0}, type);
     else

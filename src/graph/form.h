@@ -14,15 +14,15 @@
 namespace fusewise::graph {
 
 struct AxisTerm {
-  int axis = 0;                  // into Form::axes
-  Dim coefficient = 1;           // may be a run-time value: min(d - 1, 1) is 0 where a symbol turns out to be 1
+  int axis = 0;         // into Form::axes
+  Dim coefficient = 1;  // may be a run-time value: min(d - 1, 1) is 0 where a symbol turns out to be 1
   friend bool operator==(const AxisTerm&, const AxisTerm&) = default;
 };
 
 // constant + sum of coefficient * axis.
 struct LinearIndex {
   Dim constant = 0;
-  std::vector<AxisTerm> terms;   // distinct axes, ascending
+  std::vector<AxisTerm> terms;  // distinct axes, ascending
   friend bool operator==(const LinearIndex&, const LinearIndex&) = default;
 };
 
@@ -69,11 +69,11 @@ struct BodyNode {
   enum class Kind : uint8_t { read, index, constant, apply, piece };
   Kind kind = Kind::read;
   DataType type = DataType::undefined;
-  int read = -1;                 // read, piece: into Form::reads
-  IndexExpr index;               // index: its integer value, converted to `type`
-  Scalar constant;               // constant
-  ScalarOp op = ScalarOp::add;   // apply
-  std::vector<int> arguments;    // apply: into Form::body; piece: the one value where the guard of `read` fails
+  int read = -1;                // read, piece: into Form::reads
+  IndexExpr index;              // index: its integer value, converted to `type`
+  Scalar constant;              // constant
+  ScalarOp op = ScalarOp::add;  // apply
+  std::vector<int> arguments;  // apply: into Form::body; piece: the one value where the guard of `read` fails
 };
 
 struct Axis {
@@ -85,14 +85,15 @@ struct Axis {
 struct Accumulation {
   Combine combine = Combine::sum;
   DataType accumulator = DataType::undefined;
-  bool multiply_add = false;     // contraction: the body is the product of its two reads, added by fma in sequence
-  bool sequential = false;       // window reductions and contractions: axis by axis; else ReductionOrder over the
-                                 // row-major index of the reduction axes
+  bool multiply_add =
+      false;                // contraction: the body is the product of its two reads, added by fma in sequence
+  bool sequential = false;  // window reductions and contractions: axis by axis; else ReductionOrder over the
+                            // row-major index of the reduction axes
 };
 
 struct Form {
   Kind kind = Kind::map;
-  std::vector<Axis> axes;        // the result's dimensions in order, then the reduction axes in strict order
+  std::vector<Axis> axes;  // the result's dimensions in order, then the reduction axes in strict order
   std::vector<Read> reads;
   std::vector<BodyNode> body;
   std::optional<Accumulation> accumulation;

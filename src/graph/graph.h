@@ -51,12 +51,12 @@ struct TensorType {
     return a.element == b.element && a.shape == b.shape;
   }
 };
-std::string to_string(const TensorType& type);         // "float32[batch, 768]"
+std::string to_string(const TensorType& type);  // "float32[batch, 768]"
 
 // A node of the model file, for messages, plans and traces.
 struct ModelNode {
-  std::string name;                                     // may be empty
-  std::string op_type;                                  // with its domain if not the default one
+  std::string name;     // may be empty
+  std::string op_type;  // with its domain if not the default one
   std::string first_output;
 };
 
@@ -65,7 +65,7 @@ struct Node {
   std::vector<Value> operands;
   Attributes attributes;
   std::vector<TensorType> results;
-  std::vector<uint32_t> sources;                        // indices into Graph::model_nodes, the first is the owner
+  std::vector<uint32_t> sources;  // indices into Graph::model_nodes, the first is the owner
 };
 
 // Constant data: bytes with a shared owner (a mapped file, or memory), never copied by graph passes. Row-major,

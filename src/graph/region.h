@@ -8,8 +8,8 @@
 namespace fusewise::graph {
 
 struct Region {
-  std::vector<NodeId> nodes;     // sorted
-  std::vector<Value> outputs;    // sorted; results of members
+  std::vector<NodeId> nodes;   // sorted
+  std::vector<Value> outputs;  // sorted; results of members
   friend bool operator==(const Region&, const Region&) = default;
 };
 

@@ -38,7 +38,9 @@ inline int64_t bound_mul(int64_t a, int64_t b) {
   return clamp(static_cast<Wide>(a) * b);
 }
 
-inline Range range_add(const Range& a, const Range& b) { return {bound_add(a.low, b.low), bound_add(a.high, b.high)}; }
+inline Range range_add(const Range& a, const Range& b) {
+  return {bound_add(a.low, b.low), bound_add(a.high, b.high)};
+}
 
 inline Range range_mul(const Range& a, const Range& b) {
   const auto [low, high] = std::minmax({bound_mul(a.low, b.low), bound_mul(a.low, b.high),

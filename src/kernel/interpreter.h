@@ -15,9 +15,9 @@
 namespace fusewise::kernel {
 
 enum class Fault : uint8_t {
-  out_of_bounds,      // a load or store outside its buffer
-  uninitialised,      // a load of an element of scratch, shared memory or registers that was never stored
-  race,               // two accesses of one element, one of them a store, by threads or blocks that nothing orders
+  out_of_bounds,  // a load or store outside its buffer
+  uninitialised,  // a load of an element of scratch, shared memory or registers that was never stored
+  race,  // two accesses of one element, one of them a store, by threads or blocks that nothing orders
   divergent_barrier,  // a barrier or sub-group operation that some threads do not reach
   overlap,            // arguments that overlap although one is written and declared not to
   limit,              // an allocation or a number of threads that no kernel should ask for
@@ -34,12 +34,12 @@ class KernelFault : public std::runtime_error {
 };
 
 struct BufferArgument {
-  void* data = nullptr;   // never written unless the argument is declared `out`
+  void* data = nullptr;  // never written unless the argument is declared `out`
   int64_t elements = 0;
 };
 
 struct InterpretOptions {
-  uint64_t seed = 1;      // of the order of blocks and threads
+  uint64_t seed = 1;  // of the order of blocks and threads
   bool check_races = true;
 };
 
@@ -60,7 +60,7 @@ class Interpreter {
   std::unique_ptr<InterpreterProgram> program_;
 };
 
-void interpret(const Kernel& kernel, std::span<const BufferArgument> buffers, std::span<const int64_t> parameters,
-               const InterpretOptions& options = {});
+void interpret(const Kernel& kernel, std::span<const BufferArgument> buffers,
+               std::span<const int64_t> parameters, const InterpretOptions& options = {});
 
 }  // namespace fusewise::kernel

@@ -36,18 +36,18 @@ struct Type {
 };
 
 enum class ExprKind : uint8_t {
-  constant,         // `value`: the bits (floats: IEEE bits of the element type, zero-extended; signed integers
-                    // sign-extended, unsigned ones and booleans zero-extended), all lanes
-  parameter,        // run-time integer argument number `value`; int64
-  read,             // variable `value`
-  apply,            // scalar operation `op` on a, b, c lane by lane; functions stay until expand_functions
-  native,           // machine operation `native` (below) on a, b
-  fma,              // a * b + c, rounded once
-  bitcast,          // a, same size
-  load,             // buffer `value` at element index a (int64, one per lane), mask b (boolean lanes) or none
-  ramp,             // a, a + value, a + 2 * value, ...: int64
-  broadcast,        // scalar a in all lanes
-  shuffle,          // lanes of a (then of b) picked by pattern number `value`
+  constant,   // `value`: the bits (floats: IEEE bits of the element type, zero-extended; signed integers
+              // sign-extended, unsigned ones and booleans zero-extended), all lanes
+  parameter,  // run-time integer argument number `value`; int64
+  read,       // variable `value`
+  apply,      // scalar operation `op` on a, b, c lane by lane; functions stay until expand_functions
+  native,     // machine operation `native` (below) on a, b
+  fma,        // a * b + c, rounded once
+  bitcast,    // a, same size
+  load,       // buffer `value` at element index a (int64, one per lane), mask b (boolean lanes) or none
+  ramp,       // a, a + value, a + 2 * value, ...: int64
+  broadcast,  // scalar a in all lanes
+  shuffle,    // lanes of a (then of b) picked by pattern number `value`
   subgroup_reduce,  // combine `value` over the lanes of the sub-group (GPU)
 };
 
@@ -82,10 +82,10 @@ enum class LoopKind : uint8_t { serial, unrolled, vector, block, thread, lane };
 struct Stmt {
   StmtKind kind = StmtKind::block;
   LoopKind loop = LoopKind::serial;
-  uint32_t target = none;            // variable or buffer
+  uint32_t target = none;  // variable or buffer
   ExprId a = none, b = none, c = none;
   int64_t value = 0;
-  std::vector<StmtId> children;      // block: statements; loop: the one body; branch: then, else
+  std::vector<StmtId> children;  // block: statements; loop: the one body; branch: then, else
 };
 
 enum class Scope : uint8_t {
@@ -99,11 +99,11 @@ struct Buffer {
   std::string name;
   DataType element = DataType::float32;
   Scope scope = Scope::argument;
-  bool written = false;              // arguments: may be stored to
-  ExprId size = none;                // elements, for allocations: an expression over parameters (registers: constant)
-  bool no_alias = true;              // arguments: overlaps no other argument
-  bool is_alias = false;             // brought into being by an alias statement (the builder sets it); the scope is
-                                     // that of the source
+  bool written = false;   // arguments: may be stored to
+  ExprId size = none;     // elements, for allocations: an expression over parameters (registers: constant)
+  bool no_alias = true;   // arguments: overlaps no other argument
+  bool is_alias = false;  // brought into being by an alias statement (the builder sets it); the scope is
+                          // that of the source
 };
 
 struct Variable {
@@ -115,8 +115,8 @@ struct Variable {
 // A function of the object code: phases run in order, all blocks of one before the next.
 struct Kernel {
   std::string name;
-  std::vector<std::string> parameters;     // names; all int64
-  std::vector<Buffer> buffers;             // arguments first, in call order
+  std::vector<std::string> parameters;  // names; all int64
+  std::vector<Buffer> buffers;          // arguments first, in call order
   std::vector<Variable> variables;
   std::vector<Expr> exprs;
   std::vector<Stmt> stmts;
@@ -127,7 +127,7 @@ struct Kernel {
 
   const Expr& expr(ExprId id) const { return exprs[id]; }
   const Stmt& stmt(StmtId id) const { return stmts[id]; }
-  int argument_count() const;              // buffers of scope argument that are no alias
+  int argument_count() const;  // buffers of scope argument that are no alias
 };
 
 // The least and the greatest value of an int64 expression; the limits of int64_t mean "not known".
@@ -160,7 +160,7 @@ class Builder {
 
   ExprId constant(Type type, int64_t bits);
   ExprId integer(int64_t value) { return constant({DataType::int64, 1}, value); }
-  ExprId floating(Type type, double value);               // rounded to the element type
+  ExprId floating(Type type, double value);  // rounded to the element type
   ExprId boolean(bool value) { return constant({DataType::boolean, 1}, value ? 1 : 0); }
   ExprId parameter(int index);
   ExprId read(VariableId variable);
@@ -247,12 +247,12 @@ class Builder {
     size_t operator()(const Expr& e) const;
   };
   std::unordered_map<Expr, ExprId, ExprHash> known_;
-  std::vector<Facts> facts_;        // of the first expressions, in their order
+  std::vector<Facts> facts_;  // of the first expressions, in their order
   std::vector<Known> variables_;
   std::map<std::vector<int>, int64_t> patterns_;
 };
 
 std::string print(const Kernel& kernel);
-Kernel parse(std::string_view text);                      // UserError with the line
+Kernel parse(std::string_view text);  // UserError with the line
 
 }  // namespace fusewise::kernel

@@ -87,7 +87,7 @@ class Parser {
   size_t position_ = 0;
   int line_ = 1;
   int token_line_ = 1;
-  int last_line_ = 1;   // of the token before
+  int last_line_ = 1;  // of the token before
   Kind kind_ = Kind::end;
   std::string_view token_;
   Kernel kernel_;

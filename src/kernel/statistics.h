@@ -12,10 +12,10 @@ struct Statistics {
   int64_t statements = 0;   // reachable, blocks not counted
   int64_t expressions = 0;  // reachable and distinct
   int64_t loops = 0;
-  int64_t loads = 0;        // distinct load expressions
+  int64_t loads = 0;  // distinct load expressions
   int64_t stores = 0;
   int64_t barriers = 0;
-  int64_t functions = 0;    // distinct scalar functions that remain to be expanded
+  int64_t functions = 0;  // distinct scalar functions that remain to be expanded
 
   friend bool operator==(const Statistics&, const Statistics&) = default;
 };

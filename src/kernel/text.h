@@ -28,7 +28,7 @@ struct Infix {
   ScalarOp op;
   Native native;
 };
-const Infix* infix_of(const Expr& expr);          // null for what is written as a call
+const Infix* infix_of(const Expr& expr);  // null for what is written as a call
 const Infix* infix_of(std::string_view sign);
 inline constexpr int tightest_level = 7;
 

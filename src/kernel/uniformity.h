@@ -22,7 +22,7 @@ class Uniformity {
 
   const Kernel& kernel_;
   std::vector<bool> variables_;
-  std::vector<bool> buffers_;      // private ones that hold what varies
+  std::vector<bool> buffers_;  // private ones that hold what varies
   std::vector<bool> exprs_;
 };
 

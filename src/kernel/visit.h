@@ -54,7 +54,10 @@ class Rewriter {
   using StmtRule = std::function<StmtId(StmtId original)>;
 
   Rewriter(Kernel& kernel, Builder& builder, ExprRule expr_rule, StmtRule stmt_rule = {})
-      : kernel_(kernel), builder_(builder), expr_rule_(std::move(expr_rule)), stmt_rule_(std::move(stmt_rule)) {}
+      : kernel_(kernel),
+        builder_(builder),
+        expr_rule_(std::move(expr_rule)),
+        stmt_rule_(std::move(stmt_rule)) {}
 
   ExprId rewrite(ExprId expr);
   // Statements that do not change keep their id.
@@ -78,7 +81,7 @@ ExprId substitute_in_expression(Kernel& kernel, Builder& builder, ExprId expr, V
                                 ExprId replacement);
 // A copy of the statement with reads of `variable` replaced; variables and buffers that it defines are shared with
 // the original unless `rename` asks for fresh ones (needed when both end up visible in one place).
-StmtId substitute(Kernel& kernel, Builder& builder, StmtId stmt, VariableId variable,
-                  ExprId replacement, bool rename = false);
+StmtId substitute(Kernel& kernel, Builder& builder, StmtId stmt, VariableId variable, ExprId replacement,
+                  bool rename = false);
 
 }  // namespace fusewise::kernel

@@ -20,17 +20,17 @@ enum class Origin : uint8_t { data_sheet, detected, measured };
 
 struct Machine {
   std::string name;
-  std::string architecture;          // "x86-64"
-  std::string cpu;                   // for code generation: "native", "x86-64-v3", "x86-64-v4"
+  std::string architecture;  // "x86-64"
+  std::string cpu;           // for code generation: "native", "x86-64-v3", "x86-64-v4"
   int vector_bits = 256;
   int vector_registers = 16;
   int fma_units = 2;
-  double gigahertz = 2.5;            // nominal; only ratios matter
+  double gigahertz = 2.5;  // nominal; only ratios matter
   int cores = 1;
   int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 32 << 20;  // l3: shared by all cores
   // Bytes per cycle and core that a streaming read gets from each level.
   double l1_bandwidth = 64, l2_bandwidth = 32, l3_bandwidth = 12, memory_bandwidth = 5;
-  double dispatch_microseconds = 0.7;  // one parallel step
+  double dispatch_microseconds = 0.7;           // one parallel step
   std::vector<RegisterTile> contraction_tiles;  // best first
   Origin origin = Origin::data_sheet;
 
@@ -41,7 +41,8 @@ struct Machine {
 
 // The machine this process runs on; `cpu` "native" or an x86-64 level to restrict code to.
 Machine host_machine(const std::string& cpu = "native");
-Machine machine_from_text(const std::string& text);   // the format that to_text writes; UserError with the line
+Machine machine_from_text(
+    const std::string& text);  // the format that to_text writes; UserError with the line
 std::string to_text(const Machine& machine);
 
 }  // namespace fusewise::machine

@@ -20,7 +20,7 @@ enum class ScalarClass : uint8_t { basic, compare, function, convert };
 
 int arity_of(ScalarOp op);
 ScalarClass class_of(ScalarOp op);
-std::string_view name_of(ScalarOp op);                 // without the trailing underscore: "and"
+std::string_view name_of(ScalarOp op);  // without the trailing underscore: "and"
 std::optional<ScalarOp> scalar_op_of(std::string_view name);
 
 // The result type for operands of these types (select: of the second); `cast` has none of its own. Nothing too
@@ -52,7 +52,7 @@ float float16_to_float(uint16_t bits);
 uint16_t float_to_float16(float value);
 float bfloat16_to_float(uint16_t bits);
 uint16_t float_to_bfloat16(float value);
-uint16_t double_to_float16(double value);              // one rounding
+uint16_t double_to_float16(double value);  // one rounding
 uint16_t double_to_bfloat16(double value);
 
 }  // namespace fusewise

@@ -36,8 +36,10 @@ class Encoder {
   uint64_t data_bytes = 0;
 
   template <class T>
-  requires std::is_arithmetic_v<T>
-  void number(T& value) { append(&value, sizeof(value)); }
+    requires std::is_arithmetic_v<T>
+  void number(T& value) {
+    append(&value, sizeof(value));
+  }
   template <class T>
   void enumeration(T& value, T) {
     append(&value, sizeof(value));
@@ -84,8 +86,10 @@ class Decoder {
   std::vector<Section> sections;
 
   template <class T>
-  requires std::is_arithmetic_v<T>
-  void number(T& value) { std::memcpy(&value, take(sizeof(value)).data(), sizeof(value)); }
+    requires std::is_arithmetic_v<T>
+  void number(T& value) {
+    std::memcpy(&value, take(sizeof(value)).data(), sizeof(value));
+  }
   template <class T>
   void enumeration(T& value, T last) {
     std::underlying_type_t<T> raw = 0;

@@ -16,7 +16,7 @@ void transfer(Codec& codec, std::vector<std::string>& names) {
 }
 
 template <class Codec, class T>
-requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
 void transfer(Codec& codec, std::vector<T>& numbers) {
   codec.list(numbers, [&](T& number) { codec.number(number); });
 }

@@ -21,6 +21,7 @@ std::map<NodeId, Extents> needed_extents(const RegionForms& forms, const std::ve
                                          const Extents& root_tile, const SymbolValues& values);
 
 // Per node of `cone` and per dimension, the root's axes on which the position of its box depends, as a bit set.
-std::map<NodeId, std::vector<uint64_t>> root_dependences(const RegionForms& forms, const std::vector<NodeId>& cone);
+std::map<NodeId, std::vector<uint64_t>> root_dependences(const RegionForms& forms,
+                                                         const std::vector<NodeId>& cone);
 
 }  // namespace fusewise::schedule

@@ -25,7 +25,7 @@ struct Layout {
   std::vector<Block> blocks;
 
   bool is_row_major() const;
-  int innermost() const;                             // the dimension that is contiguous, -1 for rank 0
+  int innermost() const;  // the dimension that is contiguous, -1 for rank 0
   // "row" for row-major, else "0231" or "1.0|1:48".
   std::string to_string() const;
   static Layout parse(std::string_view text, int rank);

@@ -15,9 +15,9 @@ struct LowerOptions {
 };
 
 struct LoweredKernel {
-  kernel::Kernel kernel;          // its name is left empty
-  std::vector<Value> arguments;   // the value behind each argument buffer: inputs, outputs, temporaries
-  std::vector<Dim> parameters;    // what each run-time parameter stands for
+  kernel::Kernel kernel;         // its name is left empty
+  std::vector<Value> arguments;  // the value behind each argument buffer: inputs, outputs, temporaries
+  std::vector<Dim> parameters;   // what each run-time parameter stands for
 };
 
 LoweredKernel lower(const RegionForms& forms, const Tree& tree, const LowerOptions& options);

@@ -41,22 +41,22 @@ struct LoopChoice {
 // without a stage are computed where they are used.
 struct StageChoice {
   NodeId node = graph::no_node;
-  int parent = -1;                 // the stage it is attached to (an earlier entry), -1 for a root
-  int depth = 0;                   // attached inside that many loops of the parent
-  int phase = 0;                   // roots only: a barrier over all tiles lies between phases
+  int parent = -1;  // the stage it is attached to (an earlier entry), -1 for a root
+  int depth = 0;    // attached inside that many loops of the parent
+  int phase = 0;    // roots only: a barrier over all tiles lies between phases
   Placement placement = Placement::memory;
   Reuse reuse = Reuse::keep;
-  int slide_axis = -1;             // slide: the axis of this node along which the box moves
+  int slide_axis = -1;  // slide: the axis of this node along which the box moves
   std::vector<LoopChoice> loops;
-  int grid_loops = 0;              // roots only: the first loops, spread over threads
-  int vector_axis = -1;            // a parallel axis, or a reduction axis (lanes of the reduction), -1: scalar
-  std::vector<int> storage;        // scratch and registers: dimensions, outermost first
+  int grid_loops = 0;        // roots only: the first loops, spread over threads
+  int vector_axis = -1;      // a parallel axis, or a reduction axis (lanes of the reduction), -1: scalar
+  std::vector<int> storage;  // scratch and registers: dimensions, outermost first
   friend bool operator==(const StageChoice&, const StageChoice&) = default;
 };
 
 struct Schedule {
   std::vector<StageChoice> stages;
-  ReductionOrder order;            // of every reduction that is not sequential
+  ReductionOrder order;  // of every reduction that is not sequential
   friend bool operator==(const Schedule& a, const Schedule& b) {
     return a.stages == b.stages && a.order.block == b.order.block && a.order.lanes == b.order.lanes;
   }

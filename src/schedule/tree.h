@@ -21,8 +21,8 @@ struct Stage : StageChoice {
 };
 
 struct Tree {
-  std::vector<Stage> stages;       // as in the schedule
-  std::vector<int> stage_of;       // per position in region.nodes: its stage, or -1 when inlined
+  std::vector<Stage> stages;  // as in the schedule
+  std::vector<int> stage_of;  // per position in region.nodes: its stage, or -1 when inlined
   int phases = 1;
   ReductionOrder order;
   Layouts layouts;

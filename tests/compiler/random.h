@@ -33,7 +33,8 @@ class Random {
   }
   template <class T>
   void shuffle(std::vector<T>& list) {
-    for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[static_cast<std::size_t>(below(static_cast<int64_t>(i)))]);
+    for (std::size_t i = list.size(); i > 1; --i)
+      std::swap(list[i - 1], list[static_cast<std::size_t>(below(static_cast<int64_t>(i)))]);
   }
 
  private:

@@ -16,7 +16,7 @@ namespace fusewise::test {
 struct RegionCase {
   uint64_t seed = 0;
   graph::Graph graph;
-  std::vector<graph::Tensor> inputs;   // of the graph, in order
+  std::vector<graph::Tensor> inputs;  // of the graph, in order
   SymbolValues symbols;
   schedule::Layouts layouts;
 };

@@ -28,7 +28,7 @@ struct RegionOracle {
   const graph::Graph* graph;
   const schedule::Layouts* layouts;
   graph::Region region;
-  std::map<graph::Value, graph::Tensor> values;   // row-major: inputs and wanted outputs
+  std::map<graph::Value, graph::Tensor> values;  // row-major: inputs and wanted outputs
   SymbolValues symbols;
 
   // Runs a kernel (as lowered, or what passes or a test made of it) in the kernel interpreter. Empty if it is right,
@@ -49,7 +49,8 @@ class CompiledKernels {
   CompiledKernels(const CompiledKernels&) = delete;
   CompiledKernels& operator=(const CompiledKernels&) = delete;
   // Between guard pages, blocks out of order. Empty if it is right.
-  std::string run(const RegionOracle& oracle, const schedule::LoweredKernel& lowered, const kernel::Kernel& kernel) const;
+  std::string run(const RegionOracle& oracle, const schedule::LoweredKernel& lowered,
+                  const kernel::Kernel& kernel) const;
 
  private:
   void* library_ = nullptr;
@@ -59,12 +60,13 @@ class CompiledKernels {
 graph::Region whole_region(const graph::Graph& graph);
 
 // Empty if all agree, else what differs, with the kernel's text. `inputs` are the graph's inputs in order.
-std::string check_region(const graph::Graph& graph, const graph::Region& region, const schedule::Schedule& schedule,
-                         const schedule::Layouts& layouts, const std::vector<graph::Tensor>& inputs,
-                         const RegionRun& how);
+std::string check_region(const graph::Graph& graph, const graph::Region& region,
+                         const schedule::Schedule& schedule, const schedule::Layouts& layouts,
+                         const std::vector<graph::Tensor>& inputs, const RegionRun& how);
 
 // The bytes of a row-major tensor brought into a layout, padding zero, and back.
 graph::Tensor to_layout(const graph::Tensor& tensor, const schedule::Layout& layout);
-graph::Tensor from_layout(const graph::Tensor& physical, const schedule::Layout& layout, std::vector<int64_t> shape);
+graph::Tensor from_layout(const graph::Tensor& physical, const schedule::Layout& layout,
+                          std::vector<int64_t> shape);
 
 }  // namespace fusewise::test

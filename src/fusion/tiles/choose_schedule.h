@@ -11,8 +11,8 @@ namespace fusewise::fusion {
 struct TileOptions {
   int threads = 1;
   ReductionOrder order;
-  SymbolValues usual;              // values of symbols to reckon with
-  int64_t grid_tile = 0;           // elements along the main row axis of a root's tile; 0: chosen by capacity
+  SymbolValues usual;     // values of symbols to reckon with
+  int64_t grid_tile = 0;  // elements along the main row axis of a root's tile; 0: chosen by capacity
 };
 
 schedule::Schedule choose_schedule(const schedule::RegionForms& forms, const schedule::Layouts& layouts,
@@ -23,7 +23,7 @@ struct ContractionTile {
   int64_t rows = 1, columns = 1;
 };
 // `contractions` accumulate side by side; `panel`: the columns are fixed by an operand's layout, 0: free.
-ContractionTile contraction_tile(const machine::Machine& machine, DataType accumulator, int64_t rows, int64_t columns,
-                                 int contractions, int64_t panel);
+ContractionTile contraction_tile(const machine::Machine& machine, DataType accumulator, int64_t rows,
+                                 int64_t columns, int contractions, int64_t panel);
 
 }  // namespace fusewise::fusion

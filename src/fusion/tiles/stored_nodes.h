@@ -11,12 +11,12 @@
 namespace fusewise::fusion {
 
 struct StoredNodes {
-  std::set<graph::NodeId> stages;                          // the root included
-  std::map<graph::NodeId, graph::NodeId> register_owner;   // accumulators held in the body of that stage
-  std::map<graph::NodeId, std::vector<int>> host_axes;     // of those: the owner's axis for each of their axes
+  std::set<graph::NodeId> stages;                         // the root included
+  std::map<graph::NodeId, graph::NodeId> register_owner;  // accumulators held in the body of that stage
+  std::map<graph::NodeId, std::vector<int>> host_axes;    // of those: the owner's axis for each of their axes
   std::map<graph::NodeId, std::set<graph::NodeId>> readers;  // per stage: the stages that read it
-  std::map<graph::NodeId, int> wanted_axis;                // per stage: the dimension its reader's vectors run along
-  bool contracts = false;                                  // some stage is or holds a contraction
+  std::map<graph::NodeId, int> wanted_axis;  // per stage: the dimension its reader's vectors run along
+  bool contracts = false;                    // some stage is or holds a contraction
 };
 
 // `cone` lists the tree's members, descending, the root first.
@@ -30,8 +30,8 @@ struct RowColumn {
   int vector_operand = -1;
   bool depthwise = false;
 };
-RowColumn row_and_column(const schedule::RegionForms& forms, const schedule::Layouts& layouts, graph::NodeId node,
-                         const SymbolValues& usual);
+RowColumn row_and_column(const schedule::RegionForms& forms, const schedule::Layouts& layouts,
+                         graph::NodeId node, const SymbolValues& usual);
 
 // The axis of `node`'s form along which this read moves by one element in memory, -1 if none; for a node: of the
 // read with the highest rank.
@@ -40,6 +40,7 @@ int contiguous_axis(const schedule::RegionForms& forms, const schedule::Layouts&
 int contiguous_axis(const schedule::RegionForms& forms, const schedule::Layouts& layouts, graph::NodeId node);
 
 // True if every dimension of `node` is an axis of the cone's root, unchanged and each another one, or is needed whole.
-bool owned_axes(const schedule::RegionForms& forms, const std::vector<graph::NodeId>& cone, graph::NodeId node);
+bool owned_axes(const schedule::RegionForms& forms, const std::vector<graph::NodeId>& cone,
+                graph::NodeId node);
 
 }  // namespace fusewise::fusion

@@ -40,10 +40,10 @@ struct Frame {
   std::vector<std::unique_ptr<Memory>> owned;  // by allocation
   uint32_t next = 0;                           // instruction
   uint32_t agent = 0;
-  uint32_t fork = 0;                           // that it came out of; 0: the block itself
+  uint32_t fork = 0;  // that it came out of; 0: the block itself
   State state = State::runnable;
   Frame* parent = nullptr;
-  int64_t pending = 0;                         // children that have not ended
+  int64_t pending = 0;  // children that have not ended
 };
 
 class Machine {

@@ -23,15 +23,15 @@ struct Memory {
   char* data = nullptr;
   int64_t count = 0;
   DataType type = DataType::float32;
-  int bytes = 1;                     // of one element
-  std::unique_ptr<char[]> storage;   // not for arguments
-  std::vector<uint32_t> stored;      // the epoch in which each element was stored; empty: all count as stored
+  int bytes = 1;                    // of one element
+  std::unique_ptr<char[]> storage;  // not for arguments
+  std::vector<uint32_t> stored;     // the epoch in which each element was stored; empty: all count as stored
   std::vector<Cell> cells;
-  uint32_t epoch = 1;                // what happened in earlier ones is forgotten
-  uint32_t owner = UINT32_MAX;       // the agent that allocated it
-  bool watched = false;              // for races
+  uint32_t epoch = 1;           // what happened in earlier ones is forgotten
+  uint32_t owner = UINT32_MAX;  // the agent that allocated it
+  bool watched = false;         // for races
 
-  int64_t load(int64_t index) const;             // bits as constants have them
+  int64_t load(int64_t index) const;  // bits as constants have them
   void store(int64_t index, int64_t bits);
 };
 

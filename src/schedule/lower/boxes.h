@@ -10,26 +10,26 @@ namespace fusewise::schedule {
 
 // The number of elements along one axis.
 struct Extent {
-  std::optional<int64_t> exact;       // known at compile time
+  std::optional<int64_t> exact;  // known at compile time
   kernel::ExprId value = kernel::none;
-  std::optional<int64_t> bound;       // a constant that it never exceeds
+  std::optional<int64_t> bound;               // a constant that it never exceeds
   kernel::ExprId bound_value = kernel::none;  // the same as an expression over parameters, for allocations
-  int64_t multiple = 1;               // it is a multiple of this
-  bool masked = false;                // a vector axis whose loop has `bound` steps, the rest masked off
+  int64_t multiple = 1;                       // it is a multiple of this
+  bool masked = false;  // a vector axis whose loop has `bound` steps, the rest masked off
 };
 
 struct BoxDim {
   kernel::ExprId low = kernel::none;
   Extent extent;
-  bool inside = false;                // known to lie within the value
+  bool inside = false;  // known to lie within the value
 };
 
 using Box = std::vector<BoxDim>;
 
 Extent exact_extent(kernel::Builder& builder, int64_t extent);
 // A run-time extent; folds to an exact one when the expression is a constant.
-Extent extent_of(kernel::Builder& builder, kernel::ExprId value, std::optional<int64_t> bound, kernel::ExprId bound_value,
-                 int64_t multiple);
+Extent extent_of(kernel::Builder& builder, kernel::ExprId value, std::optional<int64_t> bound,
+                 kernel::ExprId bound_value, int64_t multiple);
 
 // The smallest box that holds both; `domain` bounds the extent when nothing better is known.
 BoxDim hull(kernel::Builder& builder, const BoxDim& a, const BoxDim& b, const Extent& domain);

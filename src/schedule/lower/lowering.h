@@ -77,7 +77,7 @@ class Lowering {
   // --- stages.cpp
   struct Grid {
     ExprId blocks = kernel::none;
-    std::vector<ExprId> trips, reach;   // per grid loop: steps, and the greatest extent that it cuts
+    std::vector<ExprId> trips, reach;  // per grid loop: steps, and the greatest extent that it cuts
   };
   Grid grid_of(int stage);
   StmtId emit_phase(const std::vector<int>& roots);
@@ -102,8 +102,8 @@ class Lowering {
                      const Continuation& next);
   StmtId row_tail(const Box& box, int axis, int64_t tile, ExprId start, ExprId rest, const KnownGuards& known,
                   const Continuation& next);
-  StmtId vector_tail(const Box& box, int axis, int64_t tile, ExprId start, ExprId rest, const KnownGuards& known,
-                     const Continuation& next);
+  StmtId vector_tail(const Box& box, int axis, int64_t tile, ExprId start, ExprId rest,
+                     const KnownGuards& known, const Continuation& next);
   // The next axis whose remaining extent the innermost body cannot take, with the tile to cut it by; -1 if none.
   std::pair<int, int64_t> unfinished_axis(int stage, const Box& box) const;
   int64_t body_limit(const Stage& stage, int axis) const;
@@ -112,14 +112,14 @@ class Lowering {
 
   // The register tile of a body: loops over its axes, and the element's place in a dense tile.
   struct Tile {
-    std::vector<VariableId> variables;   // per axis, none where the extent is 1
+    std::vector<VariableId> variables;  // per axis, none where the extent is 1
     Coordinates coordinates;
-    std::vector<int> order;              // axes, outermost first
+    std::vector<int> order;  // axes, outermost first
     std::vector<int64_t> extents;
     int64_t elements = 1;
     ExprId position = kernel::none;
     int vector_axis = -1;
-    ExprId mask = kernel::none;          // of the vector axis, none: all
+    ExprId mask = kernel::none;  // of the vector axis, none: all
   };
   Tile tile_of(int stage, const Box& box);
   StmtId over_tile(const Tile& tile, StmtId body, bool rolled = false);
@@ -133,21 +133,23 @@ class Lowering {
                 const std::vector<const Guard*>& open);
   ExprId combined(Combine combine, DataType type, ExprId a, ExprId b);
   ExprId identity_of(Combine combine, DataType type);
-  BufferId register_buffer(const char* name, DataType type, int64_t elements, std::vector<StmtId>& statements);
+  BufferId register_buffer(const char* name, DataType type, int64_t elements,
+                           std::vector<StmtId>& statements);
   bool uniform(const Guard& guard, const Box& box, const Form& form) const;
-  StmtId loop_interior(int stage, const Box& box, int axis, int64_t tile, bool vector, const KnownGuards& known,
-                       const Continuation& next);
+  StmtId loop_interior(int stage, const Box& box, int axis, int64_t tile, bool vector,
+                       const KnownGuards& known, const Continuation& next);
   std::vector<int> stages_of_body(int stage) const;
   std::vector<int> axes_in_body(int stage, NodeId node) const;
-  std::optional<std::pair<ExprId, ExprId>> guard_range(const Form& form, const Guard& guard, const std::vector<int>& own,
-                                                       int axis);
+  std::optional<std::pair<ExprId, ExprId>> guard_range(const Form& form, const Guard& guard,
+                                                       const std::vector<int>& own, int axis);
 
   // --- blocked_reduction.cpp
   struct Blocks;
   StmtId emit_blocked_reduction(int stage, const Box& box);
   StmtId parallel_lanes(const Blocks& blocks, BufferId result, ExprId base, ExprId length);
   StmtId vector_lanes(const Blocks& blocks, BufferId result, ExprId base, ExprId length);
-  StmtId merge_blocks(const Blocks& blocks, BufferId result, const std::function<StmtId(ExprId, ExprId)>& one_block);
+  StmtId merge_blocks(const Blocks& blocks, BufferId result,
+                      const std::function<StmtId(ExprId, ExprId)>& one_block);
   ExprId element(const Blocks& blocks, const Coordinates& parallel, ExprId index, ExprId mask);
 
   const Stage& stage(int index) const { return tree_.stages[static_cast<size_t>(index)]; }
@@ -162,11 +164,11 @@ class Lowering {
   kernel::Builder builder_;
   std::map<Value, BufferId> arguments_;
   std::map<std::string, int> parameters_;
-  std::vector<std::optional<Storage>> storage_;      // per stage, while it is visible
-  std::vector<VariableId> ring_done_;                // per sliding stage: the first coordinate not computed yet
-  VariableId vector_variable_ = kernel::none;        // the vector loop around what is being evaluated
-  ExprId tail_mask_ = kernel::none;                  // of that loop: lanes beyond the extent
-  std::unordered_map<ExprId, bool> varies_;          // memo of varies_with_vector
+  std::vector<std::optional<Storage>> storage_;  // per stage, while it is visible
+  std::vector<VariableId> ring_done_;            // per sliding stage: the first coordinate not computed yet
+  VariableId vector_variable_ = kernel::none;    // the vector loop around what is being evaluated
+  ExprId tail_mask_ = kernel::none;              // of that loop: lanes beyond the extent
+  std::unordered_map<ExprId, bool> varies_;      // memo of varies_with_vector
   std::map<std::tuple<NodeId, Coordinates, ExprId>, ExprId> evaluated_;
 };
 
