@@ -301,13 +301,36 @@ class Planner {
 
 }  // namespace
 
-FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
+namespace {
+
+FusionPlan plan_once(const graph::Graph& graph, const PlanOptions& options) {
   std::set<NodeId> stored = options.constraints.stored_views;
   for (size_t round = 0; round <= graph.size(); ++round) {
     const PlanContext context = make_context(graph, options, stored);
     if (auto plan = Planner(context, stored).plan()) return std::move(*plan);
   }
   throw InternalError("the planner does not come to an end");
+}
+
+}  // namespace
+
+FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
+  FusionPlan plan = plan_once(graph, options);
+  if (options.mode != FusionMode::on || !options.constraints.groups.empty()) return plan;
+  // Greedy merges can end above where they began: the plan is never dearer than the unfused ones.
+  for (const FusionMode mode : {FusionMode::operators, FusionMode::off}) {
+    PlanOptions unfused = options;
+    unfused.mode = mode;
+    FusionPlan other = plan_once(graph, unfused);
+    if (other.predicted_microseconds >= plan.predicted_microseconds) continue;
+    other.mode = FusionMode::on;
+    other.candidates += plan.candidates;
+    other.notes.push_back("an unfused plan is priced lower than the greedy one and taken instead");
+    for (CutEdge& cut : other.cuts)
+      if (cut.reason == "mode") cut.reason = "cost";
+    plan = std::move(other);
+  }
+  return plan;
 }
 
 }  // namespace fusewise::fusion
