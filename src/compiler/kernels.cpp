@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "fusion/model_nodes.h"
 #include "kernel/passes/pipeline.h"
 #include "schedule/overwrite.h"
 
@@ -30,14 +31,8 @@ std::string sanitized(const std::string& text, size_t longest) {
 }  // namespace
 
 std::string region_name(const graph::Graph& graph, const graph::Region& region) {
-  std::vector<uint32_t> sources;
-  for (graph::NodeId n : region.nodes)
-    if (const auto& s = graph.node(n).sources;
-        !s.empty() && std::find(sources.begin(), sources.end(), s[0]) == sources.end())
-      sources.push_back(s[0]);
-  std::sort(sources.begin(), sources.end());
   std::string operators, first;
-  for (uint32_t s : sources) {
+  for (uint32_t s : fusion::model_nodes_of(graph, region)) {
     const graph::ModelNode& node = graph.model_nodes[s];
     if (operators.size() < 40) operators += (operators.empty() ? "" : "_") + sanitized(node.op_type, 20);
     if (first.empty()) first = sanitized(node.name.empty() ? node.first_output : node.name, 48);

@@ -6,6 +6,7 @@
 #include "cost/tree_price.h"
 #include "fusion/context.h"
 #include "fusion/explain_words.h"
+#include "fusion/layouts.h"
 #include "fusion/legality/list.h"
 
 namespace fusewise::fusion {
@@ -17,8 +18,11 @@ class PlanIndex {
  public:
   PlanIndex(const graph::Graph& graph, const FusionPlan& plan)
       : graph_(graph), plan_(plan), regions_(graph.size()) {
+    // What comes from constants alone is a matter of the kernels that run once only.
+    const std::vector<bool> constant = constant_only(graph);
     for (size_t r = 0; r < plan.regions.size(); ++r)
-      for (NodeId node : plan.regions[r].region.nodes) regions_[node].push_back(static_cast<int>(r));
+      for (NodeId node : plan.regions[r].region.nodes)
+        if (!constant[node] || plan.regions[r].once) regions_[node].push_back(static_cast<int>(r));
     for (const CutEdge& cut : plan.cuts)
       for (int a : regions_[cut.from])
         for (int b : regions_[cut.to]) cuts_.try_emplace({a, b}, &cut);

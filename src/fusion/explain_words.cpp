@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/text_table.h"
 #include "fusion/model_nodes.h"
@@ -58,12 +57,11 @@ std::string needs_of(const ExplainRow& row) {
 
 std::string kernel_title(const graph::Graph& graph, const graph::Region& region, int number) {
   std::string text = fmt::format("kernel {}:", number);
-  std::set<uint32_t> seen;
-  for (graph::NodeId node : region.nodes) {
-    const auto& sources = graph.node(node).sources;
-    if (sources.empty() || !seen.insert(sources[0]).second) continue;
-    text += fmt::format("{} {} '{}'", seen.size() > 1 ? "," : "", graph.model_nodes[sources[0]].op_type,
-                        model_node_name(graph, sources[0]));
+  std::string_view comma;
+  for (const uint32_t source : model_nodes_of(graph, region)) {
+    text +=
+        fmt::format("{} {} '{}'", comma, graph.model_nodes[source].op_type, model_node_name(graph, source));
+    comma = ",";
   }
   return text + "\n";
 }

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 
@@ -93,6 +96,23 @@ std::vector<uint32_t> resolve_model_nodes(const graph::Graph& graph, std::string
       fmt::format("the model has no node '{}'; a node is its name, an output tensor's name, an operator with "
                   "its number such as Conv#12, or #57",
                   text));
+}
+
+std::vector<uint32_t> model_nodes_of(const graph::Graph& graph, const graph::Region& region) {
+  std::set<graph::NodeId> constant;
+  std::set<uint32_t> varying, all;
+  for (graph::NodeId node : region.nodes) {
+    const graph::Node& n = graph.node(node);
+    const bool from_constants = std::all_of(n.operands.begin(), n.operands.end(), [&](graph::Value v) {
+      return graph.node(v.node).op == graph::Op::constant || constant.contains(v.node);
+    });
+    if (from_constants) constant.insert(node);
+    if (n.sources.empty()) continue;
+    all.insert(n.sources[0]);
+    if (!from_constants) varying.insert(n.sources[0]);
+  }
+  const std::set<uint32_t>& chosen = varying.empty() ? all : varying;
+  return {chosen.begin(), chosen.end()};
 }
 
 }  // namespace fusewise::fusion

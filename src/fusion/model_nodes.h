@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/region.h"
 
 namespace fusewise::fusion {
 
@@ -16,6 +16,10 @@ std::vector<uint32_t> resolve_model_nodes(const graph::Graph& graph, std::string
 
 // What the node is called in messages: its name, else its tensor, else "#57".
 std::string model_node_name(const graph::Graph& graph, uint32_t model_node);
+
+// The model nodes that a region computes, ascending. What comes from constants alone (a broadcast bound, which equal
+// nodes all over the model share) counts only where there is nothing else.
+std::vector<uint32_t> model_nodes_of(const graph::Graph& graph, const graph::Region& region);
 
 bool matches_pattern(std::string_view text, std::string_view pattern);
 

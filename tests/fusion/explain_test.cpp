@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fusion/model_nodes.h"
 #include "planner_testing.h"
 
 namespace fusewise::fusion {
@@ -72,6 +73,21 @@ TEST(Explain, PreparedConstantsAreNoReason) {
   ASSERT_TRUE(
       std::any_of(plan.regions.begin(), plan.regions.end(), [](const PlannedRegion& r) { return r.once; }));
   EXPECT_NE(explain_pair(graph, plan, options, 0, 1).reason, "once");
+}
+
+TEST(Explain, SharedConstantsNameNoKernel) {
+  Graph graph;
+  GraphBuilder b(graph);
+  const Value x = b.input("x", f32({8, 8}));
+  source(b, "Min", "first");
+  const Value bound = b.broadcast_to(b.scalar(DataType::float32, 6.0), {8, 8});
+  const Value first = b.map(ScalarOp::min, {x, bound});
+  source(b, "Min", "second");
+  const Value second = b.map(ScalarOp::min, {b.map(ScalarOp::exp, {first}), bound});
+  b.output(second, "y");
+  EXPECT_EQ(model_nodes_of(graph, {{bound.node, second.node}, {second}}), std::vector<uint32_t>{1});
+  EXPECT_EQ(model_nodes_of(graph, {{bound.node, first.node, second.node}, {second}}), (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(model_nodes_of(graph, {{bound.node}, {bound}}), std::vector<uint32_t>{0});
 }
 
 TEST(Explain, OffNamesTheMode) {
