@@ -23,13 +23,6 @@ struct PlannedRegion {
   double measured_microseconds = 0;  // 0: not measured
 };
 
-// A value brought from one layout into another: an identity-map region that exists in the plan only.
-struct Conversion {
-  graph::Value value;
-  schedule::Layout from, to;
-  bool once = false;
-};
-
 // Why an edge between two nodes is not inside one region.
 struct CutEdge {
   graph::NodeId from, to;
@@ -41,11 +34,9 @@ struct CutEdge {
 struct FusionPlan {
   FusionMode mode = FusionMode::on;
   std::vector<PlannedRegion> regions;  // in execution order
-  std::vector<Conversion> conversions;
-  // The layout in which the value's producer (or the model) delivers it; row-major where none is given.
+  // The layout in which each value lies, row-major where none is given. A constant in another layout than the file's
+  // is the result of an identity view, computed by a once region.
   schedule::Layouts layouts;
-  // Readers that take a value in another layout than its producer's, through a conversion: (region, value).
-  std::map<std::pair<int, graph::Value>, schedule::Layout> reader_layouts;
   std::vector<CutEdge> cuts;
   std::string search = "greedy";
   bool search_complete = true;

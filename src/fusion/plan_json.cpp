@@ -69,12 +69,6 @@ std::string to_json_text(const graph::Graph& graph, const FusionPlan& plan) {
   for (const auto& [value, layout] : plan.layouts)
     if (!layout.is_row_major())
       json["layouts"].push_back({{"value", keys.key_of(value.node)}, {"layout", layout.to_string()}});
-  json["conversions"] = Json::array();
-  for (const Conversion& c : plan.conversions)
-    json["conversions"].push_back({{"value", keys.key_of(c.value.node)},
-                                   {"from", c.from.to_string()},
-                                   {"to", c.to.to_string()},
-                                   {"once", c.once}});
   json["cuts"] = Json::array();
   for (const CutEdge& cut : plan.cuts) {
     Json row = {{"from", keys.key_of(cut.from)},

@@ -52,7 +52,6 @@ Json to_json(const Options& options, const compiler::Planned& planned) {
           {"nodes", planned.graph.size()},
           {"groups", plan.regions.size()},
           {"once_groups", once_groups(plan)},
-          {"conversions", plan.conversions.size()},
           {"cuts", plan.cuts.size()},
           {"predicted_ms", json_number(plan.predicted_microseconds / 1e3)},
           {"lower_bound_ms", json_number(plan.lower_bound_microseconds / 1e3)},
