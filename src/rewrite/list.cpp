@@ -12,6 +12,7 @@
 #include "rewrite/remove_dead_nodes.h"
 #include "rewrite/simplify_algebra.h"
 #include "rewrite/sink_views.h"
+#include "rewrite/unmerge_contractions.h"
 
 namespace fusewise::rewrite {
 
@@ -36,6 +37,7 @@ constexpr Rewrite rows[] = {
     {"simplify_algebra", exact, simplify_algebra,
      "operations that change nothing, or less than they seem to"},
     {"sink_views", exact, sink_views, "fewer elements are computed, and reshapes meet and cancel"},
+    {"unmerge_contractions", exact, unmerge_contractions, "merged dimensions are read where they are, without a copy"},
 };
 static_assert(std::ranges::is_sorted(rows, {}, &Rewrite::name));
 

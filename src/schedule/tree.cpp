@@ -294,23 +294,11 @@ class TreeBuilder {
           if (std::count(own.begin(), own.end(), loop.axis) != 1)
             return Verdict::forbid("not-owned", "the tiles of an output would overlap or be stored twice", {s.node});
         }
-        if (s.depth == static_cast<int>(root.loops.size()) && !covers_body(root, own))
-          return Verdict::forbid("not-owned", "the tiles of an output would overlap or be stored twice", {s.node});
         if (std::count(own.begin(), own.end(), other) != 0)
           return Verdict::forbid("not-owned", "part of an output may never be computed", {s.node});
       }
     }
     return Verdict::allow();
-  }
-
-  // Whether the loops that the root's body adds for axes that nothing cuts run along the axes of an output, too.
-  bool covers_body(const Stage& root, const std::vector<int>& own) {
-    const Form& form = forms_.form(root.node);
-    for (int a = 0; a < form.parallel_axes(); ++a) {
-      const bool cut = std::any_of(root.loops.begin(), root.loops.end(), [&](const LoopChoice& l) { return l.axis == a; });
-      if (!cut && !form.axes[static_cast<size_t>(a)].extent.is(1) && std::count(own.begin(), own.end(), a) != 1) return false;
-    }
-    return true;
   }
 
   // Per dimension of a node's box: the parent's axes that it moves with, and those of them with which it may move

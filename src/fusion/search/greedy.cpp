@@ -25,9 +25,11 @@ struct Entry {
   NodeId first = 0, second = 0;  // by place, where even that is equal
   int a = -1, b = -1;
   bool plain = false;  // elementwise chains and epilogues first: they leave less to decide for others
+  bool light = false;  // then without contractions: a softmax is complete before its product takes a part of it
   bool exact = false;
   bool operator<(const Entry& other) const {
     if (plain != other.plain) return !plain;
+    if (light != other.light) return !light;
     if (gain != other.gain) return gain < other.gain;
     if (tie != other.tie) return tie > other.tie;
     if (first != other.first) return first > other.first;
@@ -76,8 +78,12 @@ class Greedy {
       queue_.push({gain, tie_of(candidate.nodes), candidate.nodes.front(), candidate.nodes.back(), p.a, p.b,
                    p.kind == CandidateKind::vertical &&
                        price_.plain_merge(partition_.nodes(p.a), partition_.nodes(p.b)),
-                   false});
+                   !contracts(candidate.nodes)});
     }
+  }
+
+  bool contracts(const std::vector<NodeId>& nodes) const {
+    return std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return context_.plan.facts.at(n).contracts; });
   }
 
   Candidate merged_nodes(int a, int b) const {
@@ -111,7 +117,7 @@ class Greedy {
       const double gain = apart - together;
       if (gain < least_gain + share_of(candidate.nodes) * apart) return;
       // Others may gain more than this one does by the exact price.
-      if (!queue_.empty() && gain < entry.gain && (queue_.top().plain || gain < queue_.top().gain)) {
+      if (!queue_.empty() && gain < entry.gain && others_first(entry, gain)) {
         entry.gain = gain;
         queue_.push(entry);
         return;
@@ -123,6 +129,12 @@ class Greedy {
     prices_.erase(entry.b);
     prices_[merged] = price_.closed_form(partition_.nodes(merged));
     propose(merged, false);
+  }
+
+  bool others_first(const Entry& entry, double gain) const {
+    const Entry& top = queue_.top();
+    if (top.plain || top.light != entry.light) return top.plain || top.light;
+    return gain < top.gain;
   }
 
   // An epilogue that a contraction's tiles do not suit (another layout, say) is dearer than a kernel of its own.
@@ -141,9 +153,7 @@ class Greedy {
   }
 
   double share_of(const std::vector<NodeId>& nodes) const {
-    const bool contracts = std::any_of(nodes.begin(), nodes.end(),
-                                       [&](NodeId n) { return context_.plan.facts.at(n).contracts; });
-    return contracts ? least_contraction_share : least_share;
+    return contracts(nodes) ? least_contraction_share : least_share;
   }
 
   double tree_price(int cluster) {

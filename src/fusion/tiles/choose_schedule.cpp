@@ -26,16 +26,16 @@ namespace {
 
 class Chooser {
  public:
-  // `separate`: nodes that must be roots of their own; `small`: register tiles of one row, for regions whose code would
+  // `separate`: nodes that must be roots of their own; `most_rows`: of a register tile, for regions whose code would
   // become too long.
   Chooser(const RegionForms& forms, const schedule::Layouts& layouts, const machine::Machine& machine,
-          const TileOptions& options, const std::set<NodeId>& separate, bool small)
+          const TileOptions& options, const std::set<NodeId>& separate, int64_t most_rows)
       : forms_(forms),
         layouts_(layouts),
         machine_(machine),
         options_(options),
         separate_(separate),
-        small_(small) {}
+        most_rows_(most_rows) {}
 
   Schedule choose() {
     result_.order = options_.order;
@@ -50,7 +50,7 @@ class Chooser {
   const machine::Machine& machine_;
   const TileOptions& options_;
   const std::set<NodeId>& separate_;
-  bool small_;
+  int64_t most_rows_;
   Schedule result_;
   std::map<NodeId, int> roots_;  // root node -> phase
   std::map<NodeId, int> index_;  // node -> stage
@@ -131,6 +131,7 @@ class Chooser {
         uint64_t large = 0;
         for (int a = 0; a < forms_.form(root).parallel_axes(); ++a)
           if (extent(root, a) > 1) large |= uint64_t{1} << std::min(a, 63);
+        if (std::popcount(large) == 1) continue;  // that one stays whole: a single block
         if ((bits & large) == 0 && reduction_elements(node) * element_count(node) > 4096)
           result.push_back(node);
       }
@@ -228,7 +229,8 @@ class Chooser {
     if (!forms_.form(host.contraction).accumulation->multiply_add)
       host.tile.rows = std::min<int64_t>(host.tile.rows, 4);
     if (host.depthwise) host.tile = {std::min<int64_t>(rows, 7), machine_.lanes(DataType::float32)};
-    if (small_) host.tile = {1, machine_.lanes(DataType::float32)};
+    host.tile.rows = std::min(host.tile.rows, most_rows_);
+    if (most_rows_ == 1) host.tile.columns = std::min<int64_t>(host.tile.columns, machine_.lanes(DataType::float32));
     return host;
   }
 
@@ -535,14 +537,14 @@ class Chooser {
 Schedule choose_schedule(const RegionForms& forms, const schedule::Layouts& layouts,
                          const machine::Machine& machine, const TileOptions& options) {
   std::set<NodeId> separate;
-  bool small = false;
+  int64_t most_rows = 16;
   while (true) {
-    Schedule schedule = Chooser(forms, layouts, machine, options, separate, small).choose();
+    Schedule schedule = Chooser(forms, layouts, machine, options, separate, most_rows).choose();
     const Verdict verdict = schedule::build_tree(forms, schedule, layouts).verdict;
     if (verdict.allowed()) return schedule;
     if (verdict.code == "code-size") {
-      if (small) return schedule;
-      small = true;
+      if (most_rows == 1) return schedule;
+      most_rows /= 2;
     } else if (verdict.nodes.empty() || !separate.insert(verdict.nodes[0]).second) {
       return schedule;
     }

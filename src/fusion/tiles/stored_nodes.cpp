@@ -401,7 +401,8 @@ class Finder {
         if (extent(tile.row) <= 1) return false;
         return own_weight >= 1 || contiguous_axis(forms_, layouts_, reader, read) != tile.column;
       }
-      return own_weight >= 1 && extent(tile.column) > 64;
+      // Read lane by lane and once per panel of columns; stored, whole vectors at once.
+      return own_weight >= 8 ? extent(tile.column) > 1 : own_weight >= 1 && extent(tile.column) > 16;
     }
     return false;
   }
