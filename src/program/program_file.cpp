@@ -100,7 +100,7 @@ void open_constants(Program& program, const LoadOptions& options) {
   }
 }
 
-Program load_mapped(std::shared_ptr<const MappedFile> file, const LoadOptions& options) {
+Program load_mapped(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options) {
   const std::span<const std::byte> bytes = file->bytes();
   const Header header = read_header(bytes);
   const std::span<const std::byte> front = bytes.first(header.front_bytes);
