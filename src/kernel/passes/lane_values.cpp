@@ -1,5 +1,7 @@
 #include "kernel/passes/lane_values.h"
 
+#include "kernel/passes/loops.h"
+
 namespace fusewise::kernel {
 
 using Kind = LaneValue::Kind;
@@ -98,8 +100,11 @@ std::optional<LaneValue> LaneValues::division(const Expr& expr, const LaneValue&
 // and the last lane are known to agree, no vector at all.
 std::optional<LaneValue> LaneValues::comparison(const Expr& expr, const LaneValue& a, const LaneValue& b) {
   if (expr.kind != ExprKind::apply || class_of(expr.op) != ScalarClass::compare) return std::nullopt;
-  if (kernel_.expr(expr.a).type.element != DataType::int64) return std::nullopt;
+  if (expr.b == none || kernel_.expr(expr.a).type.element != DataType::int64) return std::nullopt;
   if (a.kind == Kind::vector || b.kind == Kind::vector) return std::nullopt;
+  if (a.kind == Kind::uniform && b.kind == Kind::uniform) return std::nullopt;
+  // The difference of indices stays within 64 bits; that of data need not.
+  if (contains_load(kernel_, a.expr) || contains_load(kernel_, b.expr)) return std::nullopt;
   const int64_t stride = a.stride - b.stride;
   if (expr.op == ScalarOp::less) {
     const ExprId far_a = builder_.add(a.expr, builder_.integer(a.stride * (lanes_ - 1)));

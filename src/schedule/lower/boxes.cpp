@@ -52,7 +52,9 @@ BoxDim hull(Builder& builder, const BoxDim& a, const BoxDim& b, const Extent& do
     return result;
   }
   result.low = builder.min(a.low, b.low);
-  const ExprId end = builder.max(builder.add(a.low, a.extent.value), builder.add(b.low, b.extent.value));
+  ExprId end = builder.max(builder.add(a.low, a.extent.value), builder.add(b.low, b.extent.value));
+  // An empty box may lie behind the domain's end.
+  if (result.inside) end = builder.min(end, domain.value);
   std::optional<int64_t> span;
   if (distance && a.extent.bound && b.extent.bound)
     span = std::max(*a.extent.bound, *distance + *b.extent.bound) - std::min<int64_t>(0, *distance);
