@@ -45,7 +45,8 @@ int64_t panel(const machine::Machine& m, int64_t rows, int64_t columns) {
   return fusion::contraction_tile(m, DataType::float32, rows, columns, 1, 0).columns;
 }
 
-Value matmul_bias(GraphBuilder& b, schedule::Layouts& layouts, const machine::Machine& m, int64_t rows, int64_t k, int64_t n) {
+Value matmul_bias(GraphBuilder& b, schedule::Layouts& layouts, const machine::Machine& m, int64_t rows,
+                  int64_t k, int64_t n) {
   const Value x = b.input("x", {DataType::float32, {rows, k}});
   const Value w = weights(b, {k, n}, layouts, {{1, 0}, {{1, panel(m, rows, n)}}});
   const Value bias = b.input("bias", {DataType::float32, {n}});
@@ -55,11 +56,12 @@ Value matmul_bias(GraphBuilder& b, schedule::Layouts& layouts, const machine::Ma
 Value gelu(GraphBuilder& b, Value x) {
   const auto c = [&](double v) { return b.scalar(DataType::float32, v); };
   const Value e = b.map(ScalarOp::erf, {b.map_broadcast(ScalarOp::mul, {x, c(0.70710678)})});
-  return b.map(ScalarOp::mul, {b.map_broadcast(ScalarOp::mul, {x, c(0.5)}), b.map_broadcast(ScalarOp::add, {e, c(1.0)})});
+  return b.map(ScalarOp::mul,
+               {b.map_broadcast(ScalarOp::mul, {x, c(0.5)}), b.map_broadcast(ScalarOp::add, {e, c(1.0)})});
 }
 
-Value convolution_relu(GraphBuilder& b, schedule::Layouts& layouts, const machine::Machine& m, int64_t size, int64_t in,
-                       int64_t out, int64_t kernel, int64_t stride, bool depthwise = false) {
+Value convolution_relu(GraphBuilder& b, schedule::Layouts& layouts, const machine::Machine& m, int64_t size,
+                       int64_t in, int64_t out, int64_t kernel, int64_t stride, bool depthwise = false) {
   const schedule::Layout last{{0, 2, 3, 1}, {}};
   const Value x = b.input("x", {DataType::float32, {1, in, size, size}});
   layouts[x] = last;
@@ -70,7 +72,8 @@ Value convolution_relu(GraphBuilder& b, schedule::Layouts& layouts, const machin
   a.groups = depthwise ? out : 1;
   const int64_t out_size = (size + 2 * (kernel / 2) - kernel) / stride + 1;
   const Value w = depthwise ? weights(b, {out, 1, kernel, kernel}, layouts, {{1, 2, 3, 0}, {}})
-                            : weights(b, {out, in, kernel, kernel}, layouts, {{0, 2, 3, 1}, {{0, panel(m, out_size, out)}}});
+                            : weights(b, {out, in, kernel, kernel}, layouts,
+                                      {{0, 2, 3, 1}, {{0, panel(m, out_size, out)}}});
   const Value bias = b.input("bias", {DataType::float32, {out}});
   Value y = b.convolution(x, w, a);
   y = b.map(ScalarOp::add, {y, b.broadcast(bias, b.shape(y), {1})});
@@ -81,7 +84,8 @@ Value convolution_relu(GraphBuilder& b, schedule::Layouts& layouts, const machin
 
 Value softmax(GraphBuilder& b, Value x) {
   const int last = b.type(x).rank() - 1;
-  const Value e = b.map(ScalarOp::exp, {b.map_broadcast(ScalarOp::sub, {x, b.reduce(x, Combine::max, {last}, true)})});
+  const Value e =
+      b.map(ScalarOp::exp, {b.map_broadcast(ScalarOp::sub, {x, b.reduce(x, Combine::max, {last}, true)})});
   return b.map_broadcast(ScalarOp::div, {e, b.reduce(e, Combine::sum, {last}, true)});
 }
 
@@ -98,8 +102,11 @@ std::vector<Case> cases(const machine::Machine& m) {
   mm("matmul_bias_gelu_128x768x3072", 128, 768, 3072, true);
   mm("matmul_bias_128x3072x768", 128, 3072, 768, false);
   mm("matmul_bias_1x768x3072", 1, 768, 3072, false);
-  const auto conv = [&](const char* name, int64_t size, int64_t in, int64_t out, int64_t k, int64_t s, bool dw) {
-    list.push_back({name, [=](GraphBuilder& b, schedule::Layouts& l) { b.output(convolution_relu(b, l, m, size, in, out, k, s, dw), "y"); }});
+  const auto conv = [&](const char* name, int64_t size, int64_t in, int64_t out, int64_t k, int64_t s,
+                        bool dw) {
+    list.push_back({name, [=](GraphBuilder& b, schedule::Layouts& l) {
+                      b.output(convolution_relu(b, l, m, size, in, out, k, s, dw), "y");
+                    }});
   };
   conv("conv3x3_56_64_64", 56, 64, 64, 3, 1, false);
   conv("conv3x3_28_128_128", 28, 128, 128, 3, 1, false);
@@ -116,7 +123,9 @@ std::vector<Case> cases(const machine::Machine& m) {
                   }});
   list.push_back({"attention_12x128x64", [](GraphBuilder& b, schedule::Layouts&) {
                     const Shape shape = {12, 128, 64};
-                    const Value q = b.input("q", {DataType::float32, shape}), k = b.input("k", {DataType::float32, shape}), v = b.input("v", {DataType::float32, shape});
+                    const Value q = b.input("q", {DataType::float32, shape}),
+                                k = b.input("k", {DataType::float32, shape}),
+                                v = b.input("v", {DataType::float32, shape});
                     Value s = b.matmul(q, b.transpose(k, {0, 2, 1}));
                     s = b.map_broadcast(ScalarOp::mul, {s, b.scalar(DataType::float32, 0.125)});
                     b.output(b.matmul(softmax(b, s), v), "o");
@@ -143,7 +152,8 @@ void measure(const Case& c, const machine::Machine& m) {
   const schedule::RegionForms forms = schedule::region_forms(g, region);
   fusion::TileOptions options;
   options.order = {int64_t{1} << 40, 16};
-  const schedule::TreeResult built = schedule::build_tree(forms, fusion::choose_schedule(forms, layouts, m, options), layouts);
+  const schedule::TreeResult built =
+      schedule::build_tree(forms, fusion::choose_schedule(forms, layouts, m, options), layouts);
   if (!built.verdict) {
     fmt::print("{:32} refused: {}\n", c.name, built.verdict.detail);
     return;
@@ -161,8 +171,10 @@ void measure(const Case& c, const machine::Machine& m) {
   const double compile_start = bench::processor_seconds();
   const auto objects = codegen::compile_objects({&k, 1}, codegen::target_named(m.cpu), 1);
   const double compile_ms = 1e3 * (bench::processor_seconds() - compile_start);
-  if (show) fmt::print("{}\n", codegen::emit_text(k, codegen::target_named(m.cpu), codegen::TextForm::assembly));
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("region_bench_{}.so", getpid());
+  if (show)
+    fmt::print("{}\n", codegen::emit_text(k, codegen::target_named(m.cpu), codegen::TextForm::assembly));
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("region_bench_{}.so", getpid());
   codegen::link_shared(objects, path);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   std::filesystem::remove(path);
@@ -170,7 +182,8 @@ void measure(const Case& c, const machine::Machine& m) {
   std::vector<void*> pointers;
   for (Value v : lowered.arguments) {
     const auto it = layouts.find(v);
-    const Dim count = it == layouts.end() ? product(g.type(v).shape) : schedule::physical_elements(it->second, g.type(v).shape);
+    const Dim count = it == layouts.end() ? product(g.type(v).shape)
+                                          : schedule::physical_elements(it->second, g.type(v).shape);
     buffers.emplace_back(static_cast<size_t>(count.value()) * 4);
     auto* data = reinterpret_cast<float*>(buffers.back().data());
     for (int64_t i = 0; i < count.value(); ++i) data[i] = static_cast<float>(i * 7919 % 1000) / 1000.0f;
@@ -179,15 +192,18 @@ void measure(const Case& c, const machine::Machine& m) {
   AlignedBuffer scratch(static_cast<size_t>(k.scratch_bytes.value()) + 64);
   std::vector<std::pair<Run, int64_t>> phases;
   for (size_t p = 0; p < k.phases.size(); ++p)
-    phases.push_back({reinterpret_cast<Run>(dlsym(library, codegen::phase_symbol(k, p).c_str())),
-                      reinterpret_cast<Count>(dlsym(library, codegen::block_count_symbol(k, p).c_str()))(nullptr)});
+    phases.push_back(
+        {reinterpret_cast<Run>(dlsym(library, codegen::phase_symbol(k, p).c_str())),
+         reinterpret_cast<Count>(dlsym(library, codegen::block_count_symbol(k, p).c_str()))(nullptr)});
   const auto once = [&] {
-    for (const auto& [run, blocks] : phases) run(pointers.data(), nullptr, reinterpret_cast<char*>(scratch.data()), 0, blocks);
+    for (const auto& [run, blocks] : phases)
+      run(pointers.data(), nullptr, reinterpret_cast<char*>(scratch.data()), 0, blocks);
   };
   once();
   const double first = bench::processor_seconds();
   once();
-  const int repeats = std::max(1, static_cast<int>(2e-3 / std::max(bench::processor_seconds() - first, 1e-7)));
+  const int repeats =
+      std::max(1, static_cast<int>(2e-3 / std::max(bench::processor_seconds() - first, 1e-7)));
   std::vector<double> shares, times;
   for (int round = 0; round < 25; ++round) {
     const double peak = bench::fma_peak(m.vector_bits);
@@ -199,8 +215,8 @@ void measure(const Case& c, const machine::Machine& m) {
   }
   std::sort(shares.begin(), shares.end());
   std::sort(times.begin(), times.end());
-  fmt::print("{:32} {:9.1f} us {:5.1f} % of peak  compile {:6.1f} ms  phases {} scratch {}\n", c.name, times[12] * 1e6, shares[12] * 100, compile_ms,
-             k.phases.size(), k.scratch_bytes.value());
+  fmt::print("{:32} {:9.1f} us {:5.1f} % of peak  compile {:6.1f} ms  phases {} scratch {}\n", c.name,
+             times[12] * 1e6, shares[12] * 100, compile_ms, k.phases.size(), k.scratch_bytes.value());
   std::fflush(stdout);
   dlclose(library);
 }

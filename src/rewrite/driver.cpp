@@ -28,7 +28,9 @@ const std::vector<Stage>& stages() {
        {"pow_to_multiply", "divide_to_multiply", "fold_scale_into_weights"}},
       {"what these leave, to the canonical form again", clean_up, most_rounds},
       {"where no reshape below a contraction is going to cancel any more", {"unmerge_contractions"}},
-      {"the views that this adds", {"fold_constants", "canonicalize_views", "merge_equal_nodes"}, most_rounds},
+      {"the views that this adds",
+       {"fold_constants", "canonicalize_views", "merge_equal_nodes"},
+       most_rounds},
   };
   return order;
 }

@@ -37,7 +37,8 @@ constexpr Rewrite rows[] = {
     {"simplify_algebra", exact, simplify_algebra,
      "operations that change nothing, or less than they seem to"},
     {"sink_views", exact, sink_views, "fewer elements are computed, and reshapes meet and cancel"},
-    {"unmerge_contractions", exact, unmerge_contractions, "merged dimensions are read where they are, without a copy"},
+    {"unmerge_contractions", exact, unmerge_contractions,
+     "merged dimensions are read where they are, without a copy"},
 };
 static_assert(std::ranges::is_sorted(rows, {}, &Rewrite::name));
 

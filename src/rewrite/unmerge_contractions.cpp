@@ -32,7 +32,8 @@ std::optional<std::vector<Shape>> merged_dims(const Shape& from, const Shape& to
       groups[d].push_back(from[next++]);
     }
   }
-  const bool rest = std::all_of(from.begin() + static_cast<std::ptrdiff_t>(next), from.end(), [](const Dim& d) { return d.is(1); });
+  const bool rest = std::all_of(from.begin() + static_cast<std::ptrdiff_t>(next), from.end(),
+                                [](const Dim& d) { return d.is(1); });
   if (!rest) return std::nullopt;
   return groups;
 }
@@ -50,7 +51,8 @@ Side split(graph::GraphBuilder& builder, const Side& side, Value source, const s
   std::vector<std::vector<int>> places(old.size());
   for (size_t d = 0; d < old.size(); ++d) {
     const auto at = std::find(side.contract.begin(), side.contract.end(), static_cast<int>(d));
-    const Shape parts = at == side.contract.end() ? Shape{old[d]} : groups[static_cast<size_t>(at - side.contract.begin())];
+    const Shape parts =
+        at == side.contract.end() ? Shape{old[d]} : groups[static_cast<size_t>(at - side.contract.begin())];
     for (const Dim& part : parts) {
       places[d].push_back(static_cast<int>(shape.size()));
       shape.push_back(part);
@@ -80,13 +82,16 @@ std::optional<std::vector<Shape>> contracted_groups(const Graph& graph, const Si
     several = several || parts.size() > 1;
   }
   for (size_t d = 0; d < to.size(); ++d)
-    if (!std::count(side.contract.begin(), side.contract.end(), static_cast<int>(d)) && (*merged)[d].size() > 1) return std::nullopt;
+    if (!std::count(side.contract.begin(), side.contract.end(), static_cast<int>(d)) &&
+        (*merged)[d].size() > 1)
+      return std::nullopt;
   return several ? std::optional(groups) : std::nullopt;
 }
 
 std::optional<Value> unmerged(Rebuilder& r, const Node& node) {
   const auto& a = graph::attributes<DotAttributes>(node);
-  Side sides[2] = {{node.operands[0], a.lhs_batch, a.lhs_contract}, {node.operands[1], a.rhs_batch, a.rhs_contract}};
+  Side sides[2] = {{node.operands[0], a.lhs_batch, a.lhs_contract},
+                   {node.operands[1], a.rhs_batch, a.rhs_contract}};
   bool changed = false;
   for (int s = 0; s < 2; ++s) {
     Side &own = sides[s], &other = sides[1 - s];
@@ -111,8 +116,10 @@ Graph unmerge_contractions(const Graph& graph, const RewriteContext&) {
     const Node node = rebuilder.begin(id);
     std::optional<Value> value;
     if (node.op == Op::dot) value = unmerged(rebuilder, node);
-    if (value) rebuilder.replace(id, *value);
-    else rebuilder.keep(id);
+    if (value)
+      rebuilder.replace(id, *value);
+    else
+      rebuilder.keep(id);
   }
   return rebuilder.finish();
 }

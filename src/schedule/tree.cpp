@@ -71,9 +71,10 @@ class TreeBuilder {
   }
 
   TreeResult build() {
-    for (auto step : {&TreeBuilder::check_form, &TreeBuilder::check_stages, &TreeBuilder::find_inlined, &TreeBuilder::order_children,
-                      &TreeBuilder::check_readers, &TreeBuilder::check_registers, &TreeBuilder::check_owned,
-                      &TreeBuilder::check_slide, &TreeBuilder::check_size}) {
+    for (auto step :
+         {&TreeBuilder::check_form, &TreeBuilder::check_stages, &TreeBuilder::find_inlined,
+          &TreeBuilder::order_children, &TreeBuilder::check_readers, &TreeBuilder::check_registers,
+          &TreeBuilder::check_owned, &TreeBuilder::check_slide, &TreeBuilder::check_size}) {
       Verdict verdict = (this->*step)();
       if (!verdict) return {verdict, {}};
     }
@@ -93,13 +94,15 @@ class TreeBuilder {
   Verdict check_form() {
     for (int i = 0; i < count(); ++i) {
       const Stage& s = stage(i);
-      if (!forms_.is_member(s.node)) return Verdict::forbid("malformed", "a stage's node is not in the region", {s.node});
+      if (!forms_.is_member(s.node))
+        return Verdict::forbid("malformed", "a stage's node is not in the region", {s.node});
       const Form& form = forms_.form(s.node);
       const int rank = form.parallel_axes();
       const auto refuse = [&](const char* why) { return Verdict::forbid("malformed", why, {s.node}); };
       std::map<int, int64_t> cut;
       for (const LoopChoice& loop : s.loops) {
-        if (loop.axis < 0 || loop.axis >= rank || loop.tile < 1) return refuse("a loop over an axis that is not there");
+        if (loop.axis < 0 || loop.axis >= rank || loop.tile < 1)
+          return refuse("a loop over an axis that is not there");
         const auto [outer, first] = cut.emplace(loop.axis, loop.tile);
         if (!first && loop.tile > outer->second) return refuse("an inner tile is larger than the outer one");
         outer->second = loop.tile;
@@ -107,19 +110,25 @@ class TreeBuilder {
       std::vector<int> dims = s.storage;
       std::sort(dims.begin(), dims.end());
       for (int d = 0; d < static_cast<int>(dims.size()); ++d)
-        if (dims[static_cast<size_t>(d)] != d) return refuse("the storage order is no order of the dimensions");
-      if (static_cast<int>(dims.size()) != rank) return refuse("the storage order is no order of the dimensions");
-      const bool lanes = form.accumulation && !form.accumulation->sequential && s.vector_axis == static_cast<int>(form.axes.size()) - 1;
-      if (s.vector_axis < -1 || (s.vector_axis >= rank && !lanes)) return refuse("vectors along an axis that cannot have them");
+        if (dims[static_cast<size_t>(d)] != d)
+          return refuse("the storage order is no order of the dimensions");
+      if (static_cast<int>(dims.size()) != rank)
+        return refuse("the storage order is no order of the dimensions");
+      const bool lanes = form.accumulation && !form.accumulation->sequential &&
+                         s.vector_axis == static_cast<int>(form.axes.size()) - 1;
+      if (s.vector_axis < -1 || (s.vector_axis >= rank && !lanes))
+        return refuse("vectors along an axis that cannot have them");
       if (s.parent >= i || s.parent < -1) return refuse("a stage's parent must precede it");
-      if (s.grid_loops < 0 || s.grid_loops > (s.parent < 0 ? static_cast<int>(s.loops.size()) : 0)) return refuse("grid loops that are not there");
+      if (s.grid_loops < 0 || s.grid_loops > (s.parent < 0 ? static_cast<int>(s.loops.size()) : 0))
+        return refuse("grid loops that are not there");
       if (s.parent < 0) {
         if (s.phase < 0 || s.phase > count()) return refuse("a phase without the one before");
         continue;
       }
       const Stage& parent = stage(s.parent);
       const int least = parent.parent < 0 ? parent.grid_loops : 0;
-      if (s.depth < least || s.depth > static_cast<int>(parent.loops.size())) return refuse("a stage is attached where its parent has no place");
+      if (s.depth < least || s.depth > static_cast<int>(parent.loops.size()))
+        return refuse("a stage is attached where its parent has no place");
     }
     return Verdict::allow();
   }
@@ -129,7 +138,8 @@ class TreeBuilder {
     for (int i = 0; i < count(); ++i) {
       const Stage& s = stage(i);
       const auto& nodes = forms_.region.nodes;
-      int& slot = tree_.stage_of[static_cast<size_t>(std::lower_bound(nodes.begin(), nodes.end(), s.node) - nodes.begin())];
+      int& slot = tree_.stage_of[static_cast<size_t>(std::lower_bound(nodes.begin(), nodes.end(), s.node) -
+                                                     nodes.begin())];
       if (slot != -1) return Verdict::forbid("malformed", "a node has two stages", {s.node});
       slot = i;
       if (s.parent < 0 && s.placement != Placement::memory)
@@ -139,13 +149,15 @@ class TreeBuilder {
     for (Value v : forms_.region.outputs) {
       const int i = tree_.stage_index(forms_, v.node);
       if (i < 0 || stage(i).placement != Placement::memory)
-        return Verdict::forbid("missing-stage", "an output of the region has no stage that stores it", {v.node});
+        return Verdict::forbid("missing-stage", "an output of the region has no stage that stores it",
+                               {v.node});
     }
     for (const auto& [node, form] : forms_.forms)
       if (form.accumulation && tree_.stage_index(forms_, node) < 0)
         return Verdict::forbid("missing-stage", "a reduction needs a stage of its own", {node});
     for (const Stage& s : tree_.stages)
-      if (s.placement == Placement::memory && !forms_.is_output(s.node)) tree_.temporaries.push_back({s.node, 0});
+      if (s.placement == Placement::memory && !forms_.is_output(s.node))
+        tree_.temporaries.push_back({s.node, 0});
     std::sort(tree_.temporaries.begin(), tree_.temporaries.end());
     return Verdict::allow();
   }
@@ -162,8 +174,10 @@ class TreeBuilder {
           const NodeId producer = forms_.operand(node, read).node;
           if (!forms_.is_member(producer)) continue;
           const int owner = tree_.stage_index(forms_, producer);
-          if (owner >= 0) reads_[static_cast<size_t>(i)].insert(owner);
-          else if (seen.insert(producer).second) work.push_back(producer);
+          if (owner >= 0)
+            reads_[static_cast<size_t>(i)].insert(owner);
+          else if (seen.insert(producer).second)
+            work.push_back(producer);
         }
       }
       stage(i).inlined.assign(seen.begin(), seen.end());
@@ -176,7 +190,8 @@ class TreeBuilder {
       if (stage(i).parent >= 0) stage(stage(i).parent).children.push_back(i);
     for (int i = count() - 1; i >= 0; --i) {
       Stage& s = stage(i);
-      std::sort(s.children.begin(), s.children.end(), [&](int a, int b) { return stage(a).node < stage(b).node; });
+      std::sort(s.children.begin(), s.children.end(),
+                [&](int a, int b) { return stage(a).node < stage(b).node; });
       std::set<NodeId> cone(s.inlined.begin(), s.inlined.end());
       cone.insert(s.node);
       for (int c : s.children) cone.insert(stage(c).cone.begin(), stage(c).cone.end());
@@ -204,11 +219,14 @@ class TreeBuilder {
         const int earlier = stage(root_of(producer)).phase;
         if (p.placement == Placement::memory && earlier < stage(root_of(i)).phase) continue;
         if (p.parent < 0)
-          return Verdict::forbid("phase", "a value is read in the phase that computes it", {p.node, stage(i).node});
+          return Verdict::forbid("phase", "a value is read in the phase that computes it",
+                                 {p.node, stage(i).node});
         const int below = branch_below(i, p.parent);
-        const bool visible = below == p.parent || (below >= 0 && stage(below).depth >= p.depth && below != producer);
+        const bool visible =
+            below == p.parent || (below >= 0 && stage(below).depth >= p.depth && below != producer);
         if (!visible)
-          return Verdict::forbid("not-visible", "a stage reads a value that is computed in another part of the tree",
+          return Verdict::forbid("not-visible",
+                                 "a stage reads a value that is computed in another part of the tree",
                                  {p.node, stage(i).node});
       }
     }
@@ -219,22 +237,28 @@ class TreeBuilder {
     for (int i = 0; i < count(); ++i) {
       const Stage& s = stage(i);
       const auto refuse = [&](const char* why) { return Verdict::forbid("registers", why, {s.node}); };
-      if (s.parent >= 0 && stage(s.parent).placement == Placement::registers) return refuse("nothing is attached to a register tile");
+      if (s.parent >= 0 && stage(s.parent).placement == Placement::registers)
+        return refuse("nothing is attached to a register tile");
       if (s.placement != Placement::registers) continue;
       const Stage& parent = stage(s.parent);
-      if (s.depth != static_cast<int>(parent.loops.size()) || !s.loops.empty()) return refuse("a register tile is attached to its reader's innermost body");
-      if (forms_.form(parent.node).accumulation) return refuse("the reader of a register tile must be an elementwise stage");
+      if (s.depth != static_cast<int>(parent.loops.size()) || !s.loops.empty())
+        return refuse("a register tile is attached to its reader's innermost body");
+      if (forms_.form(parent.node).accumulation)
+        return refuse("the reader of a register tile must be an elementwise stage");
       for (int reader = 0; reader < count(); ++reader)
-        if (reads_[static_cast<size_t>(reader)].count(i) && reader != s.parent && stage(reader).placement != Placement::registers)
+        if (reads_[static_cast<size_t>(reader)].count(i) && reader != s.parent &&
+            stage(reader).placement != Placement::registers)
           return refuse("a register tile has readers outside its parent");
-      if (s.vector_axis >= forms_.form(s.node).parallel_axes()) return refuse("lanes along a reduction deliver one element, not a tile");
+      if (s.vector_axis >= forms_.form(s.node).parallel_axes())
+        return refuse("lanes along a reduction deliver one element, not a tile");
       // The tile's extents must be those of the parent's: constants, but for a vector's tail.
       const std::vector<int> own = equal_axes(forms_, parent.cone).at(s.node);
       for (size_t d = 0; d < own.size(); ++d) {
         const Dim& extent = forms_.form(s.node).axes[d].extent;
         if (extent.is(1)) continue;
         if (own[d] < 0) return refuse("a register tile is no part of its reader's");
-        if (own[d] == parent.vector_axis && static_cast<int>(d) != s.vector_axis) return refuse("vectors of a register tile run along another axis than its reader's");
+        if (own[d] == parent.vector_axis && static_cast<int>(d) != s.vector_axis)
+          return refuse("vectors of a register tile run along another axis than its reader's");
       }
     }
     return Verdict::allow();
@@ -259,15 +283,19 @@ class TreeBuilder {
         std::vector<int> mapped;
         for (size_t d = 0; d < shape.size(); ++d) {
           const int axis = identity_axis(form, read, static_cast<int>(d), shape[d]);
-          if (shape[d].is(1) || axis >= form.parallel_axes()) mapped.push_back(whole);
-          else mapped.push_back(axis >= 0 ? own[static_cast<size_t>(axis)] : other);
+          if (shape[d].is(1) || axis >= form.parallel_axes())
+            mapped.push_back(whole);
+          else
+            mapped.push_back(axis >= 0 ? own[static_cast<size_t>(axis)] : other);
         }
         const auto [place, first] = all.emplace(operand.node, mapped);
         if (first) continue;
         for (size_t d = 0; d < mapped.size(); ++d) {
           int& along = place->second[d];
-          if (along == whole || mapped[d] == whole) along = whole;
-          else if (along != mapped[d]) along = other;
+          if (along == whole || mapped[d] == whole)
+            along = whole;
+          else if (along != mapped[d])
+            along = other;
         }
       }
     }
@@ -292,7 +320,8 @@ class TreeBuilder {
           const LoopChoice& loop = root.loops[static_cast<size_t>(l)];
           if (forms_.form(root.node).axes[static_cast<size_t>(loop.axis)].extent.is(1)) continue;
           if (std::count(own.begin(), own.end(), loop.axis) != 1)
-            return Verdict::forbid("not-owned", "the tiles of an output would overlap or be stored twice", {s.node});
+            return Verdict::forbid("not-owned", "the tiles of an output would overlap or be stored twice",
+                                   {s.node});
         }
         if (std::count(own.begin(), own.end(), other) != 0)
           return Verdict::forbid("not-owned", "part of an output may never be computed", {s.node});
@@ -309,7 +338,8 @@ class TreeBuilder {
   std::map<NodeId, std::vector<Motion>> motions(const Stage& parent) {
     std::map<NodeId, std::vector<Motion>> all;
     std::vector<Motion>& top = all[parent.node];
-    for (int a = 0; a < forms_.form(parent.node).parallel_axes(); ++a) top.push_back({uint64_t{1} << std::min(a, 63), 0});
+    for (int a = 0; a < forms_.form(parent.node).parallel_axes(); ++a)
+      top.push_back({uint64_t{1} << std::min(a, 63), 0});
     for (NodeId node : parent.cone) {
       const auto known = all.find(node);
       if (known == all.end()) continue;
@@ -344,7 +374,8 @@ class TreeBuilder {
       if (s.reuse != Reuse::slide) continue;
       const auto refuse = [&](const char* why) { return Verdict::forbid("slide", why, {s.node}); };
       const bool parallel = s.slide_axis >= 0 && s.slide_axis < forms_.form(s.node).parallel_axes();
-      if (s.parent < 0 || s.placement != Placement::scratch || !parallel) return refuse("only a scratch value can slide, along one of its axes");
+      if (s.parent < 0 || s.placement != Placement::scratch || !parallel)
+        return refuse("only a scratch value can slide, along one of its axes");
       const Stage& parent = stage(s.parent);
       const int first = parent.parent < 0 ? parent.grid_loops : 0;
       if (s.depth <= first) return refuse("the loop along which a value slides must be serial");
@@ -353,8 +384,10 @@ class TreeBuilder {
       uint64_t inner = 0;
       if (s.depth == static_cast<int>(parent.loops.size()))
         for (int a = 0; a < forms_.form(parent.node).parallel_axes(); ++a) {
-          const bool cut = std::any_of(parent.loops.begin(), parent.loops.end(), [&](const LoopChoice& l) { return l.axis == a; });
-          if (!cut && !forms_.form(parent.node).axes[static_cast<size_t>(a)].extent.is(1)) inner |= uint64_t{1} << std::min(a, 63);
+          const bool cut = std::any_of(parent.loops.begin(), parent.loops.end(),
+                                       [&](const LoopChoice& l) { return l.axis == a; });
+          if (!cut && !forms_.form(parent.node).axes[static_cast<size_t>(a)].extent.is(1))
+            inner |= uint64_t{1} << std::min(a, 63);
         }
       const auto all = motions(parent);
       const auto motion = all.find(s.node);
@@ -362,7 +395,8 @@ class TreeBuilder {
       for (size_t d = 0; d < motion->second.size(); ++d) {
         const Motion& m = motion->second[d];
         if (m.moves & inner) return refuse("the box of a sliding value moves with a loop inside");
-        if (static_cast<int>(d) != s.slide_axis && (m.moves & along)) return refuse("the box of a sliding value moves along another axis too");
+        if (static_cast<int>(d) != s.slide_axis && (m.moves & along))
+          return refuse("the box of a sliding value moves along another axis too");
         if (m.jumps & along) return refuse("the box of a sliding value does not move forwards");
       }
     }
@@ -371,7 +405,8 @@ class TreeBuilder {
 
   Verdict check_size() {
     if (code_size(forms_, tree_) <= most_code) return Verdict::allow();
-    return Verdict::forbid("code-size", "unrolling and tails would make the kernel too long", {stage(0).node});
+    return Verdict::forbid("code-size", "unrolling and tails would make the kernel too long",
+                           {stage(0).node});
   }
 };
 

@@ -45,10 +45,14 @@ struct Example {
 class Planted {
  public:
   Planted(Example& example, const std::string& schedule, schedule::Layouts layouts = {})
-      : example_(example), layouts_(std::move(layouts)), region_(whole_region(example.graph)),
-        forms_(schedule::region_forms(example.graph, region_)), oracle_(example.graph, region_, layouts_, example.inputs) {
-    schedule_ = schedule.empty() ? fusion::choose_schedule(forms_, layouts_, machine::host_machine("x86-64-v3"), {})
-                                 : schedule::parse_schedule(schedule);
+      : example_(example),
+        layouts_(std::move(layouts)),
+        region_(whole_region(example.graph)),
+        forms_(schedule::region_forms(example.graph, region_)),
+        oracle_(example.graph, region_, layouts_, example.inputs) {
+    schedule_ = schedule.empty()
+                    ? fusion::choose_schedule(forms_, layouts_, machine::host_machine("x86-64-v3"), {})
+                    : schedule::parse_schedule(schedule);
     lowered_ = lower(schedule_, layouts_);
     EXPECT_EQ(oracle_.interpret(lowered_, lowered_.kernel), "");
   }
@@ -73,7 +77,9 @@ class Planted {
     passes.vector_bits = 256;
     EXPECT_NE(oracle_.interpret(lowered_, kernel::run_passes(kernel, passes)), "") << kernel::print(kernel);
   }
-  void expect_caught(const schedule::LoweredKernel& other) { EXPECT_NE(oracle_.interpret(other, other.kernel), "") << kernel::print(other.kernel); }
+  void expect_caught(const schedule::LoweredKernel& other) {
+    EXPECT_NE(oracle_.interpret(other, other.kernel), "") << kernel::print(other.kernel);
+  }
 
   schedule::Schedule schedule() const { return schedule_; }
   const schedule::Layouts& layouts() const { return layouts_; }
@@ -106,7 +112,9 @@ int shorten_loops(Kernel& kernel, Builder& builder, const std::function<bool(con
   for (size_t i = 0; i < kernel.stmts.size(); ++i) {
     const Stmt loop = kernel.stmts[i];
     if (loop.kind != StmtKind::loop || loop.loop != kernel::LoopKind::serial) continue;
-    const auto inner = [&](const Stmt& s) { return s.kind == StmtKind::loop && s.loop == kernel::LoopKind::serial; };
+    const auto inner = [&](const Stmt& s) {
+      return s.kind == StmtKind::loop && s.loop == kernel::LoopKind::serial;
+    };
     if (!holds(kernel, loop.children[0], fits) || holds(kernel, loop.children[0], inner)) continue;
     kernel.stmts[i].b = builder.sub(loop.b, builder.integer(1));
     return 1;
@@ -114,7 +122,9 @@ int shorten_loops(Kernel& kernel, Builder& builder, const std::function<bool(con
   return 0;
 }
 
-Value relu(GraphBuilder& b, Value x) { return b.map_broadcast(ScalarOp::max, {x, b.scalar(DataType::float32, 0.0)}); }
+Value relu(GraphBuilder& b, Value x) {
+  return b.map_broadcast(ScalarOp::max, {x, b.scalar(DataType::float32, 0.0)});
+}
 
 TEST(PlantedFaults, DroppedTailMask) {
   Example e;
@@ -138,7 +148,8 @@ TEST(PlantedFaults, BoundOffByOne) {
   e.builder.output(e.builder.matmul(e.input({5, 13}, {5, 13}), e.input({13, 9}, {13, 9})), "y");
   Planted planted(e, "");
   planted.expect_caught([](Kernel& kernel, Builder& builder) {
-    return shorten_loops(kernel, builder, [&](const Stmt& s) { return stores_to(kernel, s, Scope::registers); });
+    return shorten_loops(kernel, builder,
+                         [&](const Stmt& s) { return stores_to(kernel, s, Scope::registers); });
   });
 }
 
@@ -149,7 +160,8 @@ void windowed(Example& e) {
   a.window = {3, 3};
   a.strides = a.dilations = {1, 1};
   a.pad_low = a.pad_high = {1, 1};
-  e.builder.output(e.builder.window_reduce(e.builder.map(ScalarOp::exp, {e.input({12, 10}, {12, 10})}), a), "y");
+  e.builder.output(e.builder.window_reduce(e.builder.map(ScalarOp::exp, {e.input({12, 10}, {12, 10})}), a),
+                   "y");
 }
 
 TEST(PlantedFaults, MissingHaloRow) {
@@ -160,7 +172,8 @@ stage %2 root phase=0 memory loops=[0:4 1:4] grid=1 vector=1 storage=[0 1]
 stage %1 in=0 depth=1 scratch loops=[1:8 0:1] vector=1 storage=[0 1]
 )");
   planted.expect_caught([](Kernel& kernel, Builder& builder) {
-    return shorten_loops(kernel, builder, [&](const Stmt& s) { return stores_to(kernel, s, Scope::scratch); });
+    return shorten_loops(kernel, builder,
+                         [&](const Stmt& s) { return stores_to(kernel, s, Scope::scratch); });
   });
 }
 
@@ -175,7 +188,8 @@ stage %1 in=0 depth=2 scratch slide=0 loops=[] vector=1 storage=[0 1]
     const kernel::ExprId two = builder.integer(2);
     int found = 0;
     for (kernel::Expr& x : kernel.exprs)
-      if (x.kind == ExprKind::native && x.native == kernel::Native::floor_mod && builder.constant_value(x.b) == 3) {
+      if (x.kind == ExprKind::native && x.native == kernel::Native::floor_mod &&
+          builder.constant_value(x.b) == 3) {
         x.b = two;
         ++found;
       }
@@ -192,7 +206,7 @@ TEST(PlantedFaults, WrongPaddingValue) {
     int found = 0;
     for (kernel::Expr& c : kernel.exprs)
       if (c.kind == ExprKind::constant && c.type.element == DataType::float32) {
-        c.value = 0x3F000000;   // 0.5
+        c.value = 0x3F000000;  // 0.5
         ++found;
       }
     return found;
@@ -208,15 +222,17 @@ TEST(PlantedFaults, UninitialisedAccumulator) {
   Example e;
   e.builder.output(e.builder.matmul(e.input({3, 7}, {3, 7}), e.input({7, 8}, {7, 8})), "y");
   Planted planted(e, "");
-  planted.expect_caught([](Kernel& kernel, Builder&) {
-    int found = 0;
-    for (Stmt& s : kernel.stmts)
-      if (begins_accumulator(kernel, s)) {
-        s = Stmt{};
-        ++found;
-      }
-    return found;
-  }, false);
+  planted.expect_caught(
+      [](Kernel& kernel, Builder&) {
+        int found = 0;
+        for (Stmt& s : kernel.stmts)
+          if (begins_accumulator(kernel, s)) {
+            s = Stmt{};
+            ++found;
+          }
+        return found;
+      },
+      false);
 }
 
 TEST(PlantedFaults, SwappedLayoutStrides) {
@@ -235,8 +251,10 @@ TEST(PlantedFaults, WrongReductionOrder) {
     e.builder.output(e.builder.reduce(e.input({2, 1100}, {2, 1100}), Combine::sum, {1}), "y");
     Planted planted(e, "");
     schedule::Schedule other = planted.schedule();
-    if (lanes) other.order.lanes = 8;
-    else other.order.block = 256;
+    if (lanes)
+      other.order.lanes = 8;
+    else
+      other.order.block = 256;
     planted.expect_caught(planted.lower(other, planted.layouts()));
   }
 }
@@ -290,22 +308,27 @@ stage %2 root phase=0 memory loops=[0:1] grid=0 vector=1 storage=[0 1]
     const auto begins = [&](const Stmt& s) { return begins_accumulator(kernel, s); };
     for (size_t i = 0; i < kernel.stmts.size(); ++i) {
       const Stmt loop = kernel.stmts[i];
-      if (loop.kind != StmtKind::loop || loop.loop != kernel::LoopKind::serial || kernel.stmt(loop.children[0]).kind != StmtKind::block) continue;
+      if (loop.kind != StmtKind::loop || loop.loop != kernel::LoopKind::serial ||
+          kernel.stmt(loop.children[0]).kind != StmtKind::block)
+        continue;
       std::vector<StmtId> outside, inside;
       std::vector<StmtId> flat, work = {loop.children[0]};
       while (!work.empty()) {
         const StmtId id = work.back();
         work.pop_back();
         const Stmt s = kernel.stmt(id);
-        if (s.kind == StmtKind::block) work.insert(work.end(), s.children.rbegin(), s.children.rend());
-        else flat.push_back(id);
+        if (s.kind == StmtKind::block)
+          work.insert(work.end(), s.children.rbegin(), s.children.rend());
+        else
+          flat.push_back(id);
       }
       for (StmtId id : flat) {
         const bool state = kernel.stmt(id).kind == StmtKind::allocate || holds(kernel, id, begins);
         (state ? outside : inside).push_back(id);
       }
       if (outside.empty()) continue;
-      const StmtId rest = builder.loop(loop.loop, loop.target, loop.a, loop.b, loop.value, builder.block(inside));
+      const StmtId rest =
+          builder.loop(loop.loop, loop.target, loop.a, loop.b, loop.value, builder.block(inside));
       outside.push_back(rest);
       kernel.stmts[i] = kernel.stmt(builder.block(outside));
       return 1;
@@ -318,7 +341,8 @@ stage %2 root phase=0 memory loops=[0:1] grid=0 vector=1 storage=[0 1]
 TEST(PlantedFaults, PhasesInTheWrongOrder) {
   Example e;
   const Value x = e.input({9, 40}, {9, 40});
-  e.builder.output(e.builder.map_broadcast(ScalarOp::sub, {x, e.builder.reduce(x, Combine::max, {0, 1}, true)}), "y");
+  e.builder.output(
+      e.builder.map_broadcast(ScalarOp::sub, {x, e.builder.reduce(x, Combine::max, {0, 1}, true)}), "y");
   Planted planted(e, R"(
 stage %4 root phase=1 memory loops=[0:2] grid=1 vector=1 storage=[0 1]
 stage %1 root phase=0 memory loops=[] grid=0 vector=1 storage=[]

@@ -178,9 +178,8 @@ class Worker {
       layouts += fmt::format("layout %{} {}\n", value.node, layout.to_string());
     std::string symbols;
     for (const auto& [name, value] : what.symbols) symbols += fmt::format("{} = {}\n", name, value);
-    return fmt::format("seed {}: {}\n{}{}{}{}{}", what.seed, words, graph::print(what.graph),
-                                      symbols, layouts, schedule::to_text(schedule),
-                                      kernel ? kernel::print(*kernel) : "");
+    return fmt::format("seed {}: {}\n{}{}{}{}{}", what.seed, words, graph::print(what.graph), symbols,
+                       layouts, schedule::to_text(schedule), kernel ? kernel::print(*kernel) : "");
   }
 
   void check(const std::shared_ptr<const RegionCase>& what, const std::shared_ptr<const RegionOracle>& oracle,

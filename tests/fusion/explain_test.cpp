@@ -86,7 +86,8 @@ TEST(Explain, SharedConstantsNameNoKernel) {
   const Value second = b.map(ScalarOp::min, {b.map(ScalarOp::exp, {first}), bound});
   b.output(second, "y");
   EXPECT_EQ(model_nodes_of(graph, {{bound.node, second.node}, {second}}), std::vector<uint32_t>{1});
-  EXPECT_EQ(model_nodes_of(graph, {{bound.node, first.node, second.node}, {second}}), (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(model_nodes_of(graph, {{bound.node, first.node, second.node}, {second}}),
+            (std::vector<uint32_t>{0, 1}));
   EXPECT_EQ(model_nodes_of(graph, {{bound.node}, {bound}}), std::vector<uint32_t>{0});
 }
 

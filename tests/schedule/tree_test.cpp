@@ -43,7 +43,8 @@ class TreeTest : public testing::Test {
   void rows() {
     const Value x = builder_.input("x", {DataType::float32, {12, 10}});
     const Value e = builder_.map(ScalarOp::exp, {x});
-    builder_.output(builder_.map_broadcast(ScalarOp::sub, {e, builder_.reduce(e, Combine::sum, {1}, true)}), "y");
+    builder_.output(builder_.map_broadcast(ScalarOp::sub, {e, builder_.reduce(e, Combine::sum, {1}, true)}),
+                    "y");
     builder_.output(e, "e");
   }
 };
@@ -52,19 +53,22 @@ TEST_F(TreeTest, AllowsWhatIsRight) {
   windowed();
   EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[0:4 1:4] grid=1 vector=1 storage=[0 1]"), "");
   EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[1:4 0:1] grid=1 vector=1 storage=[0 1]\n"
-                    "stage %1 in=0 depth=2 scratch slide=0 loops=[] vector=1 storage=[1 0]"), "");
+                    "stage %1 in=0 depth=2 scratch slide=0 loops=[] vector=1 storage=[1 0]"),
+            "");
 }
 
 TEST_F(TreeTest, RefusesWhatIsNoSchedule) {
   windowed();
   EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[2:4] grid=1 vector=1 storage=[0 1]"), "malformed");
   EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[0:0] grid=1 vector=1 storage=[0 1]"), "malformed");
-  EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[0:2 0:4] grid=1 vector=1 storage=[0 1]"), "malformed");
+  EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[0:2 0:4] grid=1 vector=1 storage=[0 1]"),
+            "malformed");
   EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[] grid=1 vector=1 storage=[0 1]"), "malformed");
   EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[] grid=0 vector=3 storage=[0 1]"), "malformed");
   EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[] grid=0 vector=1 storage=[0 0]"), "malformed");
   EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[0:4] grid=1 vector=1 storage=[0 1]\n"
-                    "stage %1 in=0 depth=0 scratch loops=[] vector=1 storage=[0 1]"), "malformed");
+                    "stage %1 in=0 depth=0 scratch loops=[] vector=1 storage=[0 1]"),
+            "malformed");
   EXPECT_EQ(verdict("stage %1 root phase=0 memory loops=[] grid=0 vector=1 storage=[0 1]"), "missing-stage");
 }
 
@@ -72,33 +76,43 @@ TEST_F(TreeTest, RefusesRingsThatWouldLoseElements) {
   windowed();
   // Along a grid loop, along the wrong axis, and with a loop of the body inside.
   EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[1:16 0:1] grid=2 vector=1 storage=[0 1]\n"
-                    "stage %1 in=0 depth=2 scratch slide=0 loops=[] vector=1 storage=[0 1]"), "slide");
+                    "stage %1 in=0 depth=2 scratch slide=0 loops=[] vector=1 storage=[0 1]"),
+            "slide");
   EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[1:16 0:1] grid=0 vector=1 storage=[0 1]\n"
-                    "stage %1 in=0 depth=2 scratch slide=1 loops=[] vector=1 storage=[0 1]"), "slide");
+                    "stage %1 in=0 depth=2 scratch slide=1 loops=[] vector=1 storage=[0 1]"),
+            "slide");
   EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[0:1] grid=0 vector=1 storage=[0 1]\n"
-                    "stage %1 in=0 depth=1 scratch slide=0 loops=[] vector=1 storage=[0 1]"), "slide");
+                    "stage %1 in=0 depth=1 scratch slide=0 loops=[] vector=1 storage=[0 1]"),
+            "slide");
 }
 
 TEST_F(TreeTest, RefusesOutputsStoredTwice) {
   rows();
   const std::string sums = "stage %2 in=0 depth=1 scratch loops=[] vector=1 storage=[0]\n";
   const std::string output = "stage %1 in=0 depth=1 memory loops=[] vector=1 storage=[0 1]\n";
-  EXPECT_EQ(verdict("stage %5 root phase=0 memory loops=[0:1] grid=1 vector=1 storage=[0 1]\n" + sums + output), "");
-  EXPECT_EQ(verdict("stage %5 root phase=0 memory loops=[1:4] grid=1 vector=1 storage=[0 1]\n" + sums + output), "not-owned");
+  EXPECT_EQ(
+      verdict("stage %5 root phase=0 memory loops=[0:1] grid=1 vector=1 storage=[0 1]\n" + sums + output),
+      "");
+  EXPECT_EQ(
+      verdict("stage %5 root phase=0 memory loops=[1:4] grid=1 vector=1 storage=[0 1]\n" + sums + output),
+      "not-owned");
 }
 
 TEST_F(TreeTest, RefusesValuesThatAreNotThere) {
   rows();
   const std::string root = "stage %5 root phase=0 memory loops=[0:1] grid=1 vector=1 storage=[0 1]\n";
   EXPECT_EQ(verdict(root + "stage %2 in=0 depth=1 scratch loops=[] vector=1 storage=[0]\n"
-                           "stage %1 root phase=0 memory loops=[] grid=0 vector=1 storage=[0 1]"), "phase");
+                           "stage %1 root phase=0 memory loops=[] grid=0 vector=1 storage=[0 1]"),
+            "phase");
   EXPECT_EQ(verdict(root + "stage %2 in=0 depth=1 registers loops=[] vector=-1 storage=[0]\n"
-                           "stage %1 in=1 depth=0 memory loops=[] vector=1 storage=[0 1]"), "not-visible");
+                           "stage %1 in=1 depth=0 memory loops=[] vector=1 storage=[0 1]"),
+            "not-visible");
 }
 
 TEST_F(TreeTest, RefusesCodeThatIsTooLong) {
   windowed();
-  EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[0:12 1:10] grid=0 vector=-1 storage=[0 1]"), "code-size");
+  EXPECT_EQ(verdict("stage %2 root phase=0 memory loops=[0:12 1:10] grid=0 vector=-1 storage=[0 1]"),
+            "code-size");
 }
 
 TEST(ScheduleText, ReadsBackWhatItPrints) {

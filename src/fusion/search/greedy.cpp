@@ -25,7 +25,8 @@ struct Entry {
   NodeId first = 0, second = 0;  // by place, where even that is equal
   int a = -1, b = -1;
   bool plain = false;  // elementwise chains and epilogues first: they leave less to decide for others
-  bool light = false;  // then without contractions: a softmax is complete before its product takes a part of it
+  bool light =
+      false;  // then without contractions: a softmax is complete before its product takes a part of it
   bool exact = false;
   bool operator<(const Entry& other) const {
     if (plain != other.plain) return !plain;
@@ -83,7 +84,8 @@ class Greedy {
   }
 
   bool contracts(const std::vector<NodeId>& nodes) const {
-    return std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return context_.plan.facts.at(n).contracts; });
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [&](NodeId n) { return context_.plan.facts.at(n).contracts; });
   }
 
   Candidate merged_nodes(int a, int b) const {

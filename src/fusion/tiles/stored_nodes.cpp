@@ -33,9 +33,11 @@ int axis_along(const Read& read, size_t dim) {
 bool uses(const Read& read, int axis) {
   return std::any_of(read.index.begin(), read.index.end(), [&](const IndexExpr& e) {
     const auto in = [&](const graph::LinearIndex& l) {
-      return std::any_of(l.terms.begin(), l.terms.end(), [&](const graph::AxisTerm& t) { return t.axis == axis; });
+      return std::any_of(l.terms.begin(), l.terms.end(),
+                         [&](const graph::AxisTerm& t) { return t.axis == axis; });
     };
-    return in(e.linear) || std::any_of(e.quasi.begin(), e.quasi.end(), [&](const graph::QuasiTerm& q) { return in(q.inner); });
+    return in(e.linear) || std::any_of(e.quasi.begin(), e.quasi.end(),
+                                       [&](const graph::QuasiTerm& q) { return in(q.inner); });
   });
 }
 
@@ -62,14 +64,16 @@ int border_axis(const RegionForms& forms, const schedule::Layouts& layouts, Valu
 // The contiguous axes of members, each found once: a chain of diamonds has more paths than there is time.
 class ContiguousAxes {
  public:
-  ContiguousAxes(const RegionForms& forms, const schedule::Layouts& layouts) : forms_(forms), layouts_(layouts) {}
+  ContiguousAxes(const RegionForms& forms, const schedule::Layouts& layouts)
+      : forms_(forms), layouts_(layouts) {}
 
   int of(NodeId node) {
     find_upstream(node);
     return known_.at(node);
   }
   int of(NodeId node, const Read& read) {
-    if (const NodeId producer = forms_.operand(node, read).node; forms_.is_member(producer)) find_upstream(producer);
+    if (const NodeId producer = forms_.operand(node, read).node; forms_.is_member(producer))
+      find_upstream(producer);
     return known_read(node, read);
   }
 
@@ -85,10 +89,11 @@ class ContiguousAxes {
       const NodeId node = work.back();
       work.pop_back();
       for (const Read& read : forms_.form(node).reads)
-        if (const NodeId producer = forms_.operand(node, read).node; forms_.is_member(producer) && upstream.insert(producer).second)
+        if (const NodeId producer = forms_.operand(node, read).node;
+            forms_.is_member(producer) && upstream.insert(producer).second)
           work.push_back(producer);
     }
-    for (NodeId node : upstream) known_[node] = find(node);   // producers have smaller ids
+    for (NodeId node : upstream) known_[node] = find(node);  // producers have smaller ids
   }
 
   int known_read(NodeId node, const Read& read) const {
@@ -120,7 +125,8 @@ class ContiguousAxes {
 
 }  // namespace
 
-int contiguous_axis(const RegionForms& forms, const schedule::Layouts& layouts, NodeId node, const Read& read) {
+int contiguous_axis(const RegionForms& forms, const schedule::Layouts& layouts, NodeId node,
+                    const Read& read) {
   return ContiguousAxes(forms, layouts).of(node, read);
 }
 
@@ -132,7 +138,9 @@ RowColumn row_and_column(const RegionForms& forms, const schedule::Layouts& layo
                          const SymbolValues& usual) {
   const Form& form = forms.form(node);
   const int rank = form.parallel_axes();
-  const auto wide = [&](int axis) { return schedule::usual_value(form.axes[static_cast<size_t>(axis)].extent, usual) > 1; };
+  const auto wide = [&](int axis) {
+    return schedule::usual_value(form.axes[static_cast<size_t>(axis)].extent, usual) > 1;
+  };
   RowColumn result;
   const Read* vector_read = nullptr;
   for (size_t r = form.reads.size(); r-- > 0 && result.column < 0;) {
@@ -180,17 +188,23 @@ bool owned_axes(const RegionForms& forms, const std::vector<NodeId>& cone, NodeI
       const Shape& shape = forms.graph->type(operand).shape;
       std::vector<int> mapped;
       for (size_t d = 0; d < shape.size(); ++d) {
-        const int a = read.guards.empty() ? schedule::identity_axis(form, read, static_cast<int>(d), shape[d]) : -1;
-        if (shape[d].is(1)) mapped.push_back(-1);
-        else if (a < 0) mapped.push_back(-2);
-        else mapped.push_back(a < form.parallel_axes() ? own[static_cast<size_t>(a)] : -1);
+        const int a =
+            read.guards.empty() ? schedule::identity_axis(form, read, static_cast<int>(d), shape[d]) : -1;
+        if (shape[d].is(1))
+          mapped.push_back(-1);
+        else if (a < 0)
+          mapped.push_back(-2);
+        else
+          mapped.push_back(a < form.parallel_axes() ? own[static_cast<size_t>(a)] : -1);
       }
       const auto [place, first] = axes.emplace(operand.node, mapped);
       if (first) continue;
       for (size_t d = 0; d < mapped.size(); ++d) {
         int& known = place->second[d];
-        if (known == -2 || mapped[d] == -2) known = known == -1 || mapped[d] == -1 ? -1 : -2;
-        else if (known != mapped[d]) known = -1;
+        if (known == -2 || mapped[d] == -2)
+          known = known == -1 || mapped[d] == -1 ? -1 : -2;
+        else if (known != mapped[d])
+          known = -1;
       }
     }
   }
@@ -236,15 +250,18 @@ class Finder {
   const std::vector<NodeId>& cone_;
   const SymbolValues& usual_;
   StoredNodes result_;
-  std::map<NodeId, std::vector<NodeId>> consumers_;   // within the cone
-  std::map<NodeId, std::set<NodeId>> readers_;        // stages
+  std::map<NodeId, std::vector<NodeId>> consumers_;  // within the cone
+  std::map<NodeId, std::set<NodeId>> readers_;       // stages
 
-  bool in_cone(NodeId node) const { return std::binary_search(cone_.begin(), cone_.end(), node, std::greater<>()); }
+  bool in_cone(NodeId node) const {
+    return std::binary_search(cone_.begin(), cone_.end(), node, std::greater<>());
+  }
 
   void find_consumers() {
     for (NodeId node : cone_)
       for (const Read& read : forms_.form(node).reads)
-        if (const NodeId producer = forms_.operand(node, read).node; in_cone(producer)) consumers_[producer].push_back(node);
+        if (const NodeId producer = forms_.operand(node, read).node; in_cone(producer))
+          consumers_[producer].push_back(node);
   }
 
   bool is_map(NodeId node) const { return !forms_.form(node).accumulation; }
@@ -293,7 +310,8 @@ class Finder {
         const Shape& shape = forms_.graph->type(operand).shape;
         std::vector<int> mapped;
         for (size_t d = 0; d < shape.size(); ++d) {
-          const int a = read.guards.empty() ? schedule::identity_axis(form, read, static_cast<int>(d), shape[d]) : -1;
+          const int a =
+              read.guards.empty() ? schedule::identity_axis(form, read, static_cast<int>(d), shape[d]) : -1;
           if (a < 0 || a >= form.parallel_axes()) return {};
           mapped.push_back(reader_axes[static_cast<size_t>(a)]);
         }
@@ -324,8 +342,8 @@ class Finder {
       for (NodeId next = post_dominator(node); next != graph::no_node; next = post_dominator(next)) {
         const std::set<NodeId> middle = between(node, next);
         const bool plain = is_map(next) && std::all_of(middle.begin(), middle.end(), [&](NodeId n) {
-          return is_map(n) && !forms_.is_output(n);
-        });
+                             return is_map(n) && !forms_.is_output(n);
+                           });
         if (!plain) break;
         const std::vector<int> axes = axes_in_host(node, next, middle);
         if (axes.empty()) break;
@@ -343,7 +361,8 @@ class Finder {
     // A host found for one contraction may lie between another one and its host; the nearer stage wins.
     for (auto it = result_.register_owner.begin(); it != result_.register_owner.end();) {
       const std::set<NodeId> inner = between(it->first, it->second);
-      const bool cut = std::any_of(inner.begin(), inner.end(), [&](NodeId n) { return result_.stages.count(n) != 0; });
+      const bool cut =
+          std::any_of(inner.begin(), inner.end(), [&](NodeId n) { return result_.stages.count(n) != 0; });
       if (cut) {
         result_.host_axes.erase(it->first);
         it = result_.register_owner.erase(it);
@@ -355,8 +374,10 @@ class Finder {
 
   void gather_readers(NodeId node) {
     for (NodeId c : consumers_[node]) {
-      if (result_.stages.count(c)) readers_[node].insert(c);
-      else readers_[node].insert(readers_[c].begin(), readers_[c].end());
+      if (result_.stages.count(c))
+        readers_[node].insert(c);
+      else
+        readers_[node].insert(readers_[c].begin(), readers_[c].end());
     }
   }
 
@@ -372,7 +393,8 @@ class Finder {
         if (b.kind == graph::BodyNode::Kind::apply) total += weight_of(b.op);
       for (const Read& read : forms_.form(n).reads) {
         const NodeId producer = forms_.operand(n, read).node;
-        if (in_cone(producer) && !result_.stages.count(producer) && seen.insert(producer).second) work.push_back(producer);
+        if (in_cone(producer) && !result_.stages.count(producer) && seen.insert(producer).second)
+          work.push_back(producer);
       }
     }
     return total;
@@ -382,7 +404,8 @@ class Finder {
     const std::set<NodeId>& readers = readers_[node];
     const int64_t own_weight = weight(node);
     if (readers.size() >= 2 && own_weight >= 8) return true;
-    return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) { return stored_for(node, reader, own_weight); });
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](NodeId reader) { return stored_for(node, reader, own_weight); });
   }
 
   // Operands of a contraction are read many times over: what costs work, or is not contiguous along the vectors, is
@@ -396,7 +419,9 @@ class Finder {
       if (forms_.operand(reader, read).node != node) continue;
       if (tile.depthwise || !form.accumulation->multiply_add) return own_weight >= 1;
       const bool vector = tile.column >= 0 && uses(read, tile.column);
-      const auto extent = [&](int a) { return a < 0 ? 1 : schedule::usual_value(form.axes[static_cast<size_t>(a)].extent, usual_); };
+      const auto extent = [&](int a) {
+        return a < 0 ? 1 : schedule::usual_value(form.axes[static_cast<size_t>(a)].extent, usual_);
+      };
       if (vector) {
         if (extent(tile.row) <= 1) return false;
         return own_weight >= 1 || contiguous_axis(forms_, layouts_, reader, read) != tile.column;
@@ -423,8 +448,8 @@ class Finder {
 
 }  // namespace
 
-StoredNodes stored_nodes(const RegionForms& forms, const schedule::Layouts& layouts, const std::vector<NodeId>& cone,
-                         const SymbolValues& usual) {
+StoredNodes stored_nodes(const RegionForms& forms, const schedule::Layouts& layouts,
+                         const std::vector<NodeId>& cone, const SymbolValues& usual) {
   return Finder(forms, layouts, cone, usual).find();
 }
 
