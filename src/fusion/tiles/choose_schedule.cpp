@@ -29,13 +29,15 @@ class Chooser {
   // `separate`: nodes that must be roots of their own; `most_rows`: of a register tile, for regions whose code would
   // become too long.
   Chooser(const RegionForms& forms, const schedule::Layouts& layouts, const machine::Machine& machine,
-          const TileOptions& options, const std::set<NodeId>& separate, int64_t most_rows)
+          const TileOptions& options, const std::set<NodeId>& separate, int64_t most_rows,
+          bool may_slide)
       : forms_(forms),
         layouts_(layouts),
         machine_(machine),
         options_(options),
         separate_(separate),
-        most_rows_(most_rows) {}
+        most_rows_(most_rows),
+        may_slide_(may_slide) {}
 
   Schedule choose() {
     result_.order = options_.order;
@@ -51,6 +53,14 @@ class Chooser {
   const TileOptions& options_;
   const std::set<NodeId>& separate_;
   int64_t most_rows_;
+  bool may_slide_;
+
+  // Values whose boxes overlap from one step along an outer axis of the root to the next: they slide along it.
+  struct Sliding {
+    int axis = -1;                  // of the root
+    std::map<NodeId, int> dims;     // the dimension of each
+  };
+  Sliding sliding_;                 // of the tree that is being chosen
   Schedule result_;
   std::map<NodeId, int> roots_;  // root node -> phase
   std::map<NodeId, int> index_;  // node -> stage
@@ -319,6 +329,8 @@ class Chooser {
     std::vector<int> outer;
     for (int a : choice.storage)
       if (a != row && a != column) outer.push_back(a);
+    find_sliding(choice.node, stored, cone, outer);
+    if (sliding_.axis >= 0) return sliding_loops(choice, host, row, outer);
     const int64_t row_tile = row >= 0 ? choose_row_tile(choice, host, stored, cone, row, outer, scratch) : 1;
     for (int a : outer)
       if (extent(choice.node, a) > 1 || !form.axes[static_cast<size_t>(a)].extent.is_constant())
@@ -330,6 +342,48 @@ class Chooser {
     }
     choice.grid_loops = static_cast<int>(choice.loops.size());
     body_loops(choice, host, row, scratch && host.contraction == graph::no_node);
+    if (host.contraction == graph::no_node) single_rows(choice);
+  }
+
+  // The first outer axis along which the boxes of some stored value overlap, and those values.
+  void find_sliding(NodeId root, const StoredNodes& stored, const std::vector<NodeId>& cone, const std::vector<int>& outer) {
+    sliding_ = {};
+    if (!may_slide_) return;
+    for (int a : outer) {
+      if (extent(root, a) <= 2) continue;
+      const auto needed = [&](int64_t along) {
+        Extents box;
+        for (int i = 0; i < forms_.form(root).parallel_axes(); ++i)
+          box.push_back(i == a ? along : std::count(outer.begin(), outer.end(), i) ? 1 : extent(root, i));
+        return schedule::needed_extents(forms_, cone, box, options_.usual);
+      };
+      const auto one = needed(1), two = needed(2);
+      for (NodeId n : stored.stages) {
+        if (n == root || stored.register_owner.count(n) || forms_.is_output(n) || !one.count(n)) continue;
+        for (size_t d = 0; d < one.at(n).size(); ++d) {
+          const int64_t step = two.at(n)[d] - one.at(n)[d];
+          if (step > 0 && step < one.at(n)[d]) sliding_.dims[n] = static_cast<int>(d);
+        }
+      }
+      if (sliding_.dims.empty()) continue;
+      sliding_.axis = a;
+      return;
+    }
+  }
+
+  // Blocks of consecutive steps along the sliding axis, whole in the others that the overlap spans; inside, a serial
+  // loop of single steps.
+  void sliding_loops(StageChoice& choice, const Host& host, int row, const std::vector<int>& outer) const {
+    const int64_t steps = extent(choice.node, sliding_.axis);
+    const int64_t blocks = options_.threads > 1 ? 4 * options_.threads : 1;
+    const int64_t tile = options_.grid_tile > 0 ? options_.grid_tile : std::max<int64_t>(7, (steps + blocks - 1) / blocks);
+    for (int a : outer)
+      if (a != sliding_.axis && (extent(choice.node, a) > 1 || !forms_.form(choice.node).axes[static_cast<size_t>(a)].extent.is_constant()))
+        choice.loops.push_back({a, 1});
+    choice.loops.push_back({sliding_.axis, std::min(tile, steps)});
+    choice.grid_loops = static_cast<int>(choice.loops.size());
+    choice.loops.push_back({sliding_.axis, 1});
+    body_loops(choice, host, row, host.contraction == graph::no_node);
     if (host.contraction == graph::no_node) single_rows(choice);
   }
 
@@ -500,12 +554,17 @@ class Chooser {
     for (uint64_t b : depends) bits |= b;
     const Host host = host_of(node, stored);
     int depth = root.grid_loops;
-    if (host.contraction == graph::no_node)
+    if (sliding_.axis >= 0 && (bits >> std::min(sliding_.axis, 63) & 1)) ++depth;
+    if (const auto slides = sliding_.dims.find(node); slides != sliding_.dims.end()) {
+      choice.reuse = schedule::Reuse::slide;
+      choice.slide_axis = slides->second;
+    } else if (host.contraction == graph::no_node)
       while (depth < static_cast<int>(root.loops.size()) &&
              (bits >> std::min(root.loops[static_cast<size_t>(depth)].axis, 63) & 1))
         ++depth;
     for (NodeId reader : stored.readers.at(node))
       if (const auto it = depth_of.find(reader); it != depth_of.end()) depth = std::min(depth, it->second);
+    if (depth <= root.grid_loops) choice.reuse = schedule::Reuse::keep;
     depth_of[node] = depth;
     choice.depth = depth;
     set_vector_axis(choice, host);
@@ -538,11 +597,14 @@ Schedule choose_schedule(const RegionForms& forms, const schedule::Layouts& layo
                          const machine::Machine& machine, const TileOptions& options) {
   std::set<NodeId> separate;
   int64_t most_rows = 16;
+  bool may_slide = true;
   while (true) {
-    Schedule schedule = Chooser(forms, layouts, machine, options, separate, most_rows).choose();
+    Schedule schedule = Chooser(forms, layouts, machine, options, separate, most_rows, may_slide).choose();
     const Verdict verdict = schedule::build_tree(forms, schedule, layouts).verdict;
     if (verdict.allowed()) return schedule;
-    if (verdict.code == "code-size") {
+    if (verdict.code == "slide" && may_slide) {
+      may_slide = false;
+    } else if (verdict.code == "code-size") {
       if (most_rows == 1) return schedule;
       most_rows /= 2;
     } else if (verdict.nodes.empty() || !separate.insert(verdict.nodes[0]).second) {
