@@ -123,6 +123,7 @@ Session::Session(const Model& model, const SessionOptions& given) {
   runtime::ExecutableOptions executable;
   executable.threads = options.threads;
   executable.poison = options.poison;
+  executable.guard_pages = options.guard_pages;
   state->executable = std::make_unique<runtime::Executable>(std::move(built.program), executable);
   state->info = info_of(built, *state->executable);
   state->info.load_ms =

@@ -24,6 +24,10 @@
 #include "session/inputs.h"
 #include "session/model.h"
 
+namespace fusewise::runtime {
+enum class GuardPages : uint8_t;
+}
+
 namespace fusewise::session {
 
 struct SessionOptions {
@@ -35,7 +39,8 @@ struct SessionOptions {
   std::optional<std::string> cache_folder = {};  // nothing: FUSEWISE_CACHE_DIR, else the user's cache folder
   std::optional<std::string> plan_text = {};     // a plan file to replay
   std::vector<std::string> disabled_passes = {};
-  bool poison = false;  // fill what is not written yet with NaN (for tests; slow)
+  bool poison = false;                // fill what is not written yet with NaN (for tests; slow)
+  runtime::GuardPages guard_pages{};  // runtime/executable.h (for tests; slow); off
   std::function<void(const std::string& text)> warn = {};
   std::function<void(const std::string& phase, int done, int total)> progress = {};
   std::function<void(const std::string& stage, const std::string& name, const std::string& text)> dump = {};

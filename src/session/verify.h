@@ -24,6 +24,8 @@ struct OutputVerdict {
   double actual = 0, expected = 0, tolerance = 0;
   // Of the errors as shares of their bounds, over the elements with an error.
   double median_share = 0, max_share = 0;
+  // spread.h: how many times larger the errors are than the interpreter's own, and that as a share of what is allowed.
+  double spread = 0, spread_share = 0;
   std::string note;  // why it failed where numbers do not say so
 };
 

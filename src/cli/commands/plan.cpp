@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -23,6 +24,17 @@ struct Options {
 int64_t once_groups(const fusion::FusionPlan& plan) {
   int64_t count = 0;
   for (const fusion::PlannedRegion& region : plan.regions) count += region.once ? 1 : 0;
+  return count;
+}
+
+// Of the kernels that a run launches.
+int64_t phases_of(const fusion::FusionPlan& plan) {
+  int64_t count = 0;
+  for (const fusion::PlannedRegion& region : plan.regions) {
+    int last = 0;
+    for (const schedule::StageChoice& stage : region.schedule.stages) last = std::max(last, stage.phase);
+    count += region.once ? 0 : last + 1;
+  }
   return count;
 }
 
@@ -52,6 +64,8 @@ Json to_json(const Options& options, const compiler::Planned& planned) {
           {"nodes", planned.graph.size()},
           {"groups", plan.regions.size()},
           {"once_groups", once_groups(plan)},
+          {"kernels", static_cast<int64_t>(plan.regions.size()) - once_groups(plan)},
+          {"phases", phases_of(plan)},
           {"cuts", plan.cuts.size()},
           {"predicted_ms", json_number(plan.predicted_microseconds / 1e3)},
           {"lower_bound_ms", json_number(plan.lower_bound_microseconds / 1e3)},

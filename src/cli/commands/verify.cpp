@@ -1,19 +1,17 @@
-#include "session/verify.h"
-
 #include <fmt/core.h>
 
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text_table.h"
 #include "cli/commands/commands.h"
 #include "cli/results.h"
 #include "cli/session_options.h"
-#include "graph/interpreter/double_interpreter.h"
-#include "graph/interpreter/interpreter.h"
 #include "session/expected_outputs.h"
+#include "session/reference.h"
 
 namespace fusewise::cli {
 namespace {
@@ -24,19 +22,10 @@ using session::OutputVerdict;
 
 struct Options {
   CompileFlags compile;
-  std::string against;
+  std::string against, given;
   std::string bound = "probable";
   std::optional<double> tolerance;
 };
-
-graph::BoundedOptions interpret_options(const char* what, const Prepared& prepared, Console& console) {
-  graph::BoundedOptions options;
-  options.threads = prepared.session.info().threads;
-  options.progress = [&console, what](graph::NodeId node, size_t nodes) {
-    if (node % 16 == 0) console.progress(fmt::format("{} {} of {}", what, node, nodes));
-  };
-  return options;
-}
 
 std::vector<OutputVerdict> against_files(const Options& options, const Prepared& prepared,
                                          const std::vector<graph::Tensor>& outputs, Console& console) {
@@ -58,28 +47,19 @@ std::vector<OutputVerdict> against_files(const Options& options, const Prepared&
 
 std::vector<OutputVerdict> against_interpreter(const Options& options, const Prepared& prepared,
                                                const std::vector<graph::Tensor>& outputs, Console& console) {
-  const graph::Graph& graph = prepared.model.graph();
-  const std::vector<graph::Tensor> reference =
-      graph::interpret(graph, prepared.inputs, interpret_options("interpret", prepared, console));
-  const bool bounded = options.compile.numerics == "default" && !options.tolerance;
-  std::vector<graph::BoundedTensor> bounds;
-  if (bounded) {
-    graph::BoundedOptions bound = interpret_options("bound", prepared, console);
-    bound.model = options.bound == "worst" ? graph::ErrorModel::worst_case : graph::ErrorModel::probable;
-    bounds = graph::interpret_bounded(graph, prepared.inputs, bound);
-  }
-  std::vector<OutputVerdict> verdicts;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const std::string& name = graph.outputs[i].name;
-    if (bounded)
-      verdicts.push_back(session::compare_bounded(name, bounds[i], reference[i], outputs[i]));
-    else if (options.tolerance || options.compile.numerics == "fast")
-      verdicts.push_back(
-          session::compare_within(name, reference[i], outputs[i], options.tolerance.value_or(1e-3)));
-    else
-      verdicts.push_back(session::compare_exactly(name, reference[i], outputs[i]));
-  }
-  return verdicts;
+  const std::string& numerics = options.compile.numerics;
+  session::ReferenceOptions how;
+  how.bounds = numerics == "default" && !options.tolerance;
+  how.model = options.bound == "worst" ? graph::ErrorModel::worst_case : graph::ErrorModel::probable;
+  how.threads = prepared.session.info().threads;
+  how.progress = [&console](const char* what, graph::NodeId node, size_t nodes) {
+    if (node % 16 == 0) console.progress(fmt::format("{} {} of {}", what, node, nodes));
+  };
+  const session::Reference reference(prepared.model.graph(), prepared.inputs, how);
+  if (how.bounds) return reference.rounded_otherwise(outputs);
+  if (options.tolerance || numerics == "fast")
+    return reference.within(outputs, options.tolerance.value_or(1e-3));
+  return reference.exact(outputs);
 }
 
 std::string place_of(const OutputVerdict& verdict) {
@@ -103,13 +83,15 @@ std::string words_of(const std::vector<OutputVerdict>& verdicts) {
                    {"value", Align::right},
                    {"expected", Align::right},
                    {"median share", Align::right},
-                   {"max share", Align::right}});
+                   {"max share", Align::right},
+                   {"own errors", Align::right}});
   std::string notes;
   for (const OutputVerdict& v : verdicts) {
     table.add_row({v.name, v.passed ? "agrees" : "DIFFERS", fmt::format("{:.3g}", v.max_absolute),
                    fmt::format("{:.3g}", v.max_relative), fmt::format("{:.3g}", v.tolerance), place_of(v),
                    fmt::format("{:.9g}", v.actual), fmt::format("{:.9g}", v.expected),
-                   fmt::format("{:.3g}", v.median_share), fmt::format("{:.3g}", v.max_share)});
+                   fmt::format("{:.3g}", v.median_share), fmt::format("{:.3g}", v.max_share),
+                   v.spread > 0 ? fmt::format("x {:.3g}", v.spread) : "-"});
     if (!v.note.empty()) notes += fmt::format("output '{}': {}\n", v.name, v.note);
     if (v.differing > 0)
       notes += fmt::format("output '{}': {} of {} elements are outside of their tolerance\n", v.name,
@@ -141,18 +123,34 @@ Json to_json(const std::vector<OutputVerdict>& verdicts) {
                     {"expected", json_number(v.expected)},
                     {"median_share", json_number(v.median_share)},
                     {"max_share", json_number(v.max_share)},
+                    {"spread", json_number(v.spread)},
+                    {"spread_share", json_number(v.spread_share)},
                     {"note", v.note}});
   return list;
 }
 
+// Of the compiled run, or those that are to be judged in its place.
+std::vector<graph::Tensor> outputs_of(const Options& options, const Prepared& prepared) {
+  if (options.given.empty()) return prepared.session.run(prepared.inputs);
+  const std::vector<session::OutputInfo>& infos = prepared.session.info().outputs;
+  std::vector<std::optional<graph::Tensor>> found = session::read_expected_outputs(infos, options.given);
+  std::vector<graph::Tensor> outputs;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!found[i])
+      throw UserError(fmt::format("{} has no values for output '{}'", options.given, infos[i].name),
+                      {.file = options.given});
+    outputs.push_back(std::move(*found[i]));
+  }
+  return outputs;
+}
+
 int verify(const Options& options, Console& console) {
   const Prepared prepared = prepare(options.compile, console);
-  const std::vector<graph::Tensor> outputs = prepared.session.run(prepared.inputs);
+  const std::vector<graph::Tensor> outputs = outputs_of(options, prepared);
   const std::vector<OutputVerdict> verdicts = options.against.empty()
                                                   ? against_interpreter(options, prepared, outputs, console)
                                                   : against_files(options, prepared, outputs, console);
-  bool passed = true;
-  for (const OutputVerdict& verdict : verdicts) passed = passed && verdict.passed;
+  const bool passed = session::all_passed(verdicts);
   console.print(words_of(verdicts));
   console.print(passed ? "verdict: passed\n" : "verdict: FAILED\n");
   console.finish("verify", {{"model", options.compile.model},
@@ -170,8 +168,12 @@ Action declare(Parser& parser) {
       "--against", options->against, "DIR|FILE",
       "compare with these outputs instead of the interpreter's: a folder that run --output-dir wrote or an "
       "ONNX test's, or a .npz file");
+  parser.option(
+      "--outputs", options->given, "DIR|FILE",
+      "judge these outputs, which somebody else computed from the same inputs, instead of a compiled run's");
   parser.choice("--bound", options->bound, {"probable", "worst"},
-                "how roundings add up in the propagated bound: as independent errors do, or at their worst");
+                "how roundings add up in the propagated bound: as independent errors do, or at their worst; "
+                "whichever it is, errors must not be larger than rounding explains either");
   parser.option(
       "--tolerance", options->tolerance, "T",
       "largest error, as a share of the output's largest magnitude, instead of the propagated bound");
