@@ -82,6 +82,32 @@ Value convolution_relu(GraphBuilder& b, schedule::Layouts& layouts, const machin
   return y;
 }
 
+// Expansion, depthwise convolution, projection and residual as one kernel.
+void inverted_residual(GraphBuilder& b, schedule::Layouts& layouts, const machine::Machine& m, int64_t size, int64_t channels,
+                       int64_t expanded) {
+  const Shape shape = {1, channels, size, size};
+  const Value x = b.input("x", {DataType::float32, shape});
+  layouts[x] = {{0, 2, 3, 1}, {}};
+  const auto convolution = [&](Value input, const Shape& kernel, int64_t groups) {
+    graph::ConvolutionAttributes a;
+    a.strides = a.dilations = {1, 1};
+    a.pad_low = a.pad_high = {kernel[2].value() / 2, kernel[2].value() / 2};
+    a.groups = groups;
+    const bool depthwise = groups > 1;
+    const schedule::Layout packed{{0, 2, 3, 1}, {{0, panel(m, size, kernel[0].value())}}};
+    return b.convolution(input, weights(b, kernel, layouts, depthwise ? schedule::Layout{{1, 2, 3, 0}, {}} : packed), a);
+  };
+  const auto relu6 = [&](Value v) {
+    v = b.map_broadcast(ScalarOp::max, {v, b.scalar(DataType::float32, 0.0)});
+    return b.map_broadcast(ScalarOp::min, {v, b.scalar(DataType::float32, 6.0)});
+  };
+  const Value wide = relu6(convolution(x, {expanded, channels, 1, 1}, 1));
+  const Value deep = relu6(convolution(wide, {expanded, 1, 3, 3}, expanded));
+  const Value y = b.map(ScalarOp::add, {convolution(deep, {channels, expanded, 1, 1}, 1), x});
+  layouts[y] = {{0, 2, 3, 1}, {}};
+  b.output(y, "y");
+}
+
 Value softmax(GraphBuilder& b, Value x) {
   const int last = b.type(x).rank() - 1;
   const Value e =
@@ -118,6 +144,12 @@ std::vector<Case> cases(const machine::Machine& m) {
   conv("conv1x1_7_512_2048", 7, 512, 2048, 1, 1, false);
   conv("depthwise3x3_56_144", 56, 144, 144, 3, 1, true);
   conv("depthwise5x5_14_672", 14, 672, 672, 5, 1, true);
+  const auto residual = [&](const char* name, int64_t size, int64_t channels, int64_t expanded) {
+    list.push_back({name, [=](GraphBuilder& b, schedule::Layouts& l) { inverted_residual(b, l, m, size, channels, expanded); }});
+  };
+  residual("inverted_residual_112_32_96", 112, 32, 96);
+  residual("inverted_residual_56_32_144", 56, 32, 144);
+  residual("inverted_residual_28_32_192", 28, 32, 192);
   list.push_back({"softmax_1536x128", [](GraphBuilder& b, schedule::Layouts&) {
                     b.output(softmax(b, b.input("x", {DataType::float32, {1536, 128}})), "y");
                   }});

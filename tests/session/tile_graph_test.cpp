@@ -240,6 +240,42 @@ TEST_F(TileGraph, InvertedResidualsForcedIntoOneKernelEach) {
   expect_forced_groups_right(model, inverted_residuals(model.graph()), {2, 7}, {1});
 }
 
+// The values that slide, computed again instead, or kept: the whole of them in scratch.
+void change_reuse(schedule::Schedule& schedule, schedule::Reuse reuse) {
+  schedule::StageChoice& root = schedule.stages.front();
+  if (reuse == schedule::Reuse::keep) {
+    root.loops.erase(root.loops.begin(), root.loops.begin() + root.grid_loops + 1);
+    root.grid_loops = 0;
+  }
+  for (schedule::StageChoice& stage : schedule.stages) {
+    if (stage.parent == 0 && stage.placement == schedule::Placement::registers) stage.depth = static_cast<int>(root.loops.size());
+    if (stage.placement != schedule::Placement::scratch) continue;
+    if (reuse == schedule::Reuse::keep) stage.depth = 0;
+    stage.reuse = reuse;
+    stage.slide_axis = -1;
+  }
+}
+
+TEST_F(TileGraph, RowsOfInvertedResidualsSlideAreKeptOrComputedAgain) {
+  const Model model = zoo("mobilenet_v2_tiny");
+  const std::string plan = forced(inverted_residuals(model.graph()), 4);
+  const SessionOptions options = options_of(compiler::Numerics::strict, 2, plan);
+  const compiler::Planned slid = compiler::plan_graph(model.graph(), compile_options_for(options));
+  const auto slides = [](const schedule::StageChoice& stage) { return stage.reuse == schedule::Reuse::slide; };
+  int sliding = 0;
+  for (auto reuse : {schedule::Reuse::slide, schedule::Reuse::recompute, schedule::Reuse::keep}) {
+    fusion::FusionPlan changed = slid.plan;
+    for (fusion::PlannedRegion& region : changed.regions) {
+      if (std::none_of(region.schedule.stages.begin(), region.schedule.stages.end(), slides)) continue;
+      ++sliding;
+      if (reuse != schedule::Reuse::slide) change_reuse(region.schedule, reuse);
+    }
+    const Session session(model, options_of(compiler::Numerics::strict, 2, fusion::to_json_text(slid.graph, changed)));
+    expect_right(model, session, true, 1, "reuse " + std::to_string(static_cast<int>(reuse)));
+  }
+  EXPECT_GT(sliding, 0);
+}
+
 TEST_F(TileGraph, ExpansionAndDepthwiseOfEfficientNetForcedIntoOneKernelEach) {
   const Model model = zoo("efficientnet_b0_tiny");
   // The mean of the gate needs all of it: the rest is another kernel.
