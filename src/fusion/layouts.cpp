@@ -24,7 +24,7 @@ std::vector<bool> constant_only(const Graph& graph) {
     if (node.op == Op::constant)
       constant[n] = true;
     else if (graph::kind_of(node.op) == Kind::source)
-      constant[n] = node.op == Op::iota && graph.type({n, 0}).shape.size() > 0 &&
+      constant[n] = node.op == Op::iota && !graph.type({n, 0}).shape.empty() &&
                     product(graph.type({n, 0}).shape).is_constant();
     else
       constant[n] = std::all_of(node.operands.begin(), node.operands.end(),
