@@ -83,8 +83,8 @@ Value convolution_relu(GraphBuilder& b, schedule::Layouts& layouts, const machin
 }
 
 // Expansion, depthwise convolution, projection and residual as one kernel.
-void inverted_residual(GraphBuilder& b, schedule::Layouts& layouts, const machine::Machine& m, int64_t size, int64_t channels,
-                       int64_t expanded) {
+void inverted_residual(GraphBuilder& b, schedule::Layouts& layouts, const machine::Machine& m, int64_t size,
+                       int64_t channels, int64_t expanded) {
   const Shape shape = {1, channels, size, size};
   const Value x = b.input("x", {DataType::float32, shape});
   layouts[x] = {{0, 2, 3, 1}, {}};
@@ -95,7 +95,8 @@ void inverted_residual(GraphBuilder& b, schedule::Layouts& layouts, const machin
     a.groups = groups;
     const bool depthwise = groups > 1;
     const schedule::Layout packed{{0, 2, 3, 1}, {{0, panel(m, size, kernel[0].value())}}};
-    return b.convolution(input, weights(b, kernel, layouts, depthwise ? schedule::Layout{{1, 2, 3, 0}, {}} : packed), a);
+    return b.convolution(
+        input, weights(b, kernel, layouts, depthwise ? schedule::Layout{{1, 2, 3, 0}, {}} : packed), a);
   };
   const auto relu6 = [&](Value v) {
     v = b.map_broadcast(ScalarOp::max, {v, b.scalar(DataType::float32, 0.0)});
@@ -145,7 +146,9 @@ std::vector<Case> cases(const machine::Machine& m) {
   conv("depthwise3x3_56_144", 56, 144, 144, 3, 1, true);
   conv("depthwise5x5_14_672", 14, 672, 672, 5, 1, true);
   const auto residual = [&](const char* name, int64_t size, int64_t channels, int64_t expanded) {
-    list.push_back({name, [=](GraphBuilder& b, schedule::Layouts& l) { inverted_residual(b, l, m, size, channels, expanded); }});
+    list.push_back({name, [=](GraphBuilder& b, schedule::Layouts& l) {
+                      inverted_residual(b, l, m, size, channels, expanded);
+                    }});
   };
   residual("inverted_residual_112_32_96", 112, 32, 96);
   residual("inverted_residual_56_32_144", 56, 32, 144);

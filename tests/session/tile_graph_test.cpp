@@ -37,7 +37,8 @@ class TileGraph : public testing::Test {
   test::TemporaryFolder folder_;
 };
 
-SessionOptions options_of(compiler::Numerics numerics, int threads = 1, std::optional<std::string> plan = {}) {
+SessionOptions options_of(compiler::Numerics numerics, int threads = 1,
+                          std::optional<std::string> plan = {}) {
   SessionOptions options;
   options.use_cache = false;
   options.numerics = numerics;
@@ -56,8 +57,10 @@ std::vector<Group> find(const graph::Graph& graph, const Operators& operators) {
       const bool optional = op.back() == '?';
       const std::string name = optional ? op.substr(0, op.size() - 1) : op;
       const bool here = next < graph.model_nodes.size() && graph.model_nodes[next].op_type == name;
-      if (here) group.push_back(next++);
-      else if (!optional) group.clear();
+      if (here)
+        group.push_back(next++);
+      else if (!optional)
+        group.clear();
       if (group.empty()) break;
     }
     if (!group.empty()) groups.push_back(group);
@@ -74,12 +77,15 @@ std::vector<Group> attentions(const graph::Graph& graph) {
 // Those of the blocks that expand: their first convolution is 1x1.
 std::vector<Group> expanding(const graph::Graph& graph, const Operators& operators) {
   std::vector<Group> groups = find(graph, operators);
-  std::erase_if(groups, [&](const Group& g) { return graph.model_nodes[g.front()].name.find("expand") == std::string::npos; });
+  std::erase_if(groups, [&](const Group& g) {
+    return graph.model_nodes[g.front()].name.find("expand") == std::string::npos;
+  });
   return groups;
 }
 
 std::vector<Group> inverted_residuals(const graph::Graph& graph) {
-  return expanding(graph, {"Conv", "BatchNormalization", "Clip", "Conv", "BatchNormalization", "Clip", "Conv", "BatchNormalization", "Add?"});
+  return expanding(graph, {"Conv", "BatchNormalization", "Clip", "Conv", "BatchNormalization", "Clip", "Conv",
+                           "BatchNormalization", "Add?"});
 }
 
 std::string forced(const std::vector<Group>& groups, int64_t grid_tile) {
@@ -114,13 +120,15 @@ std::set<size_t> kernels_of(const compiler::Planned& planned, const Group& group
 }
 
 // Every group is one kernel in one phase.
-void expect_one_kernel_each(const compiler::Planned& planned, const std::vector<Group>& groups, const std::string& what) {
+void expect_one_kernel_each(const compiler::Planned& planned, const std::vector<Group>& groups,
+                            const std::string& what) {
   ASSERT_FALSE(groups.empty()) << what;
   for (const Group& group : groups) {
     const std::set<size_t> kernels = kernels_of(planned, group);
     EXPECT_EQ(kernels.size(), 1u) << what << " at " << planned.graph.model_nodes[group.front()].name;
     for (size_t k : kernels)
-      EXPECT_EQ(phases_of(planned.plan.regions[k]), 1) << what << " at " << planned.graph.model_nodes[group.front()].name;
+      EXPECT_EQ(phases_of(planned.plan.regions[k]), 1)
+          << what << " at " << planned.graph.model_nodes[group.front()].name;
   }
 }
 
@@ -131,7 +139,8 @@ std::vector<Tensor> random_inputs(const graph::Graph& graph, const SymbolValues&
     const graph::TensorType& type = graph.type({graph.inputs[i].node, 0});
     std::vector<int64_t> shape;
     for (const Dim& d : type.shape) shape.push_back(d.evaluate(symbols));
-    const std::optional<int64_t> extent = extents[i] ? std::optional(extents[i]->evaluate(symbols)) : std::nullopt;
+    const std::optional<int64_t> extent =
+        extents[i] ? std::optional(extents[i]->evaluate(symbols)) : std::nullopt;
     inputs.push_back(random_tensor(graph.inputs[i].name, type.element, shape, 3, {}, extent));
   }
   return inputs;
@@ -145,26 +154,30 @@ SymbolValues symbols_of(const graph::Graph& graph, int64_t length) {
   return values;
 }
 
-void expect_right(const Model& model, const Session& session, bool exact, int64_t length, const std::string& what) {
+void expect_right(const Model& model, const Session& session, bool exact, int64_t length,
+                  const std::string& what) {
   const std::vector<Tensor> inputs = random_inputs(model.graph(), symbols_of(model.graph(), length));
   const std::vector<Tensor> expected = graph::interpret(model.graph(), inputs), actual = session.run(inputs);
   ASSERT_EQ(expected.size(), actual.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     const OutputVerdict verdict = exact ? compare_exactly("output", expected[i], actual[i])
                                         : compare_within("output", expected[i], actual[i], 1e-4);
-    EXPECT_TRUE(verdict.passed) << what << ", length " << length << ", output " << i << ": " << verdict.max_absolute;
+    EXPECT_TRUE(verdict.passed) << what << ", length " << length << ", output " << i << ": "
+                                << verdict.max_absolute;
   }
 }
 
-void expect_forced_groups_right(const Model& model, const std::vector<Group>& groups, const std::vector<int64_t>& tiles,
-                                const std::vector<int64_t>& lengths) {
+void expect_forced_groups_right(const Model& model, const std::vector<Group>& groups,
+                                const std::vector<int64_t>& tiles, const std::vector<int64_t>& lengths) {
   ASSERT_FALSE(groups.empty());
   for (int64_t tile : tiles) {
     const std::string plan = forced(groups, tile);
     for (auto numerics : {compiler::Numerics::strict, compiler::Numerics::default_}) {
       const bool exact = numerics == compiler::Numerics::strict;
       const std::string what = fmt::format("tile {}, {}", tile, exact ? "strict" : "default");
-      expect_one_kernel_each(compiler::plan_graph(model.graph(), compile_options_for(options_of(numerics, 2, plan))), groups, what);
+      expect_one_kernel_each(
+          compiler::plan_graph(model.graph(), compile_options_for(options_of(numerics, 2, plan))), groups,
+          what);
       for (int threads : {1, 2}) {
         const Session session(model, options_of(numerics, threads, plan));
         for (int64_t length : lengths) expect_right(model, session, exact, length, what);
@@ -178,21 +191,26 @@ void expect_forced_groups_right(const Model& model, const std::vector<Group>& gr
 TEST_F(TileGraph, NormsSoftmaxesAndActivationsOfTransformersAreOneKernelEach) {
   for (const char* name : {"bert_base_tiny", "gpt2_prefill_tiny"}) {
     const Model model = zoo(name);
-    const compiler::Planned planned = compiler::plan_graph(model.graph(), compile_options_for(options_of(compiler::Numerics::default_)));
+    const compiler::Planned planned =
+        compiler::plan_graph(model.graph(), compile_options_for(options_of(compiler::Numerics::default_)));
     expect_one_kernel_each(planned, find(planned.graph, {"Softmax"}), std::string(name) + ", softmax");
-    expect_one_kernel_each(planned, find(planned.graph, {"LayerNormalization"}), std::string(name) + ", norm");
+    expect_one_kernel_each(planned, find(planned.graph, {"LayerNormalization"}),
+                           std::string(name) + ", norm");
     for (const fusion::PlannedRegion& region : planned.plan.regions) EXPECT_EQ(phases_of(region), 1);
   }
   const Model bert = zoo("bert_base_tiny");
-  const compiler::Planned planned = compiler::plan_graph(bert.graph(), compile_options_for(options_of(compiler::Numerics::default_)));
-  expect_one_kernel_each(planned, find(planned.graph, {"MatMul", "Add", "Div", "Erf", "Add", "Mul", "Mul"}), "product, bias, GELU");
+  const compiler::Planned planned =
+      compiler::plan_graph(bert.graph(), compile_options_for(options_of(compiler::Numerics::default_)));
+  expect_one_kernel_each(planned, find(planned.graph, {"MatMul", "Add", "Div", "Erf", "Add", "Mul", "Mul"}),
+                         "product, bias, GELU");
 }
 
 TEST_F(TileGraph, ConvolutionsTakeNormAdditionAndActivation) {
   const Model resnet = zoo("resnet50_tiny");
   const auto compile = compile_options_for(options_of(compiler::Numerics::default_));
   const compiler::Planned planned = compiler::plan_graph(resnet.graph(), compile);
-  expect_one_kernel_each(planned, find(planned.graph, {"Conv", "BatchNormalization", "Relu"}), "Conv-BN-ReLU");
+  expect_one_kernel_each(planned, find(planned.graph, {"Conv", "BatchNormalization", "Relu"}),
+                         "Conv-BN-ReLU");
   // The shortcut of these blocks has a convolution of its own: one of the two takes the addition and what follows.
   const std::vector<Group> additions = find(planned.graph, {"Add", "Relu"});
   expect_one_kernel_each(planned, additions, "Add-ReLU");
@@ -206,7 +224,8 @@ TEST_F(TileGraph, ConvolutionsTakeNormAdditionAndActivation) {
 
   const Model efficientnet = zoo("efficientnet_b0_tiny");
   const compiler::Planned gated = compiler::plan_graph(efficientnet.graph(), compile);
-  expect_one_kernel_each(gated, find(gated.graph, {"Conv", "BatchNormalization", "Sigmoid", "Mul"}), "Conv-BN-SiLU");
+  expect_one_kernel_each(gated, find(gated.graph, {"Conv", "BatchNormalization", "Sigmoid", "Mul"}),
+                         "Conv-BN-SiLU");
   // The gate: a scale per channel in front of the projection.
   for (const Group& gate : find(gated.graph, {"Sigmoid", "Mul", "Conv", "BatchNormalization"}))
     EXPECT_LE(kernels_of(gated, {gate[1], gate[2], gate[3]}).size(), 2u);
@@ -214,11 +233,12 @@ TEST_F(TileGraph, ConvolutionsTakeNormAdditionAndActivation) {
 
 TEST_F(TileGraph, NoKernelOfATransformerOnlyMovesElements) {
   const Model model = zoo("bert_base_tiny");
-  const compiler::Planned planned = compiler::plan_graph(model.graph(), compile_options_for(options_of(compiler::Numerics::default_)));
+  const compiler::Planned planned =
+      compiler::plan_graph(model.graph(), compile_options_for(options_of(compiler::Numerics::default_)));
   for (const fusion::PlannedRegion& region : planned.plan.regions) {
-    const bool moves = std::all_of(region.region.nodes.begin(), region.region.nodes.end(), [&](graph::NodeId n) {
-      return graph::kind_of(planned.graph.node(n).op) == graph::Kind::view;
-    });
+    const bool moves = std::all_of(
+        region.region.nodes.begin(), region.region.nodes.end(),
+        [&](graph::NodeId n) { return graph::kind_of(planned.graph.node(n).op) == graph::Kind::view; });
     EXPECT_TRUE(region.once || !moves) << "%" << region.region.outputs.front().node;
   }
 }
@@ -248,7 +268,8 @@ void change_reuse(schedule::Schedule& schedule, schedule::Reuse reuse) {
     root.grid_loops = 0;
   }
   for (schedule::StageChoice& stage : schedule.stages) {
-    if (stage.parent == 0 && stage.placement == schedule::Placement::registers) stage.depth = static_cast<int>(root.loops.size());
+    if (stage.parent == 0 && stage.placement == schedule::Placement::registers)
+      stage.depth = static_cast<int>(root.loops.size());
     if (stage.placement != schedule::Placement::scratch) continue;
     if (reuse == schedule::Reuse::keep) stage.depth = 0;
     stage.reuse = reuse;
@@ -261,7 +282,9 @@ TEST_F(TileGraph, RowsOfInvertedResidualsSlideAreKeptOrComputedAgain) {
   const std::string plan = forced(inverted_residuals(model.graph()), 4);
   const SessionOptions options = options_of(compiler::Numerics::strict, 2, plan);
   const compiler::Planned slid = compiler::plan_graph(model.graph(), compile_options_for(options));
-  const auto slides = [](const schedule::StageChoice& stage) { return stage.reuse == schedule::Reuse::slide; };
+  const auto slides = [](const schedule::StageChoice& stage) {
+    return stage.reuse == schedule::Reuse::slide;
+  };
   int sliding = 0;
   for (auto reuse : {schedule::Reuse::slide, schedule::Reuse::recompute, schedule::Reuse::keep}) {
     fusion::FusionPlan changed = slid.plan;
@@ -270,7 +293,8 @@ TEST_F(TileGraph, RowsOfInvertedResidualsSlideAreKeptOrComputedAgain) {
       ++sliding;
       if (reuse != schedule::Reuse::slide) change_reuse(region.schedule, reuse);
     }
-    const Session session(model, options_of(compiler::Numerics::strict, 2, fusion::to_json_text(slid.graph, changed)));
+    const Session session(
+        model, options_of(compiler::Numerics::strict, 2, fusion::to_json_text(slid.graph, changed)));
     expect_right(model, session, true, 1, "reuse " + std::to_string(static_cast<int>(reuse)));
   }
   EXPECT_GT(sliding, 0);
@@ -279,7 +303,9 @@ TEST_F(TileGraph, RowsOfInvertedResidualsSlideAreKeptOrComputedAgain) {
 TEST_F(TileGraph, ExpansionAndDepthwiseOfEfficientNetForcedIntoOneKernelEach) {
   const Model model = zoo("efficientnet_b0_tiny");
   // The mean of the gate needs all of it: the rest is another kernel.
-  const std::vector<Group> groups = expanding(model.graph(), {"Conv", "BatchNormalization", "Sigmoid", "Mul", "Conv", "BatchNormalization", "Sigmoid", "Mul"});
+  const std::vector<Group> groups = expanding(
+      model.graph(),
+      {"Conv", "BatchNormalization", "Sigmoid", "Mul", "Conv", "BatchNormalization", "Sigmoid", "Mul"});
   expect_forced_groups_right(model, groups, {2, 7}, {1});
 }
 
@@ -291,12 +317,14 @@ TEST_F(TileGraph, ScoresAndExpandedTensorsLiveInScratchOnly) {
   const Model bert = zoo("bert_base_tiny");
   SessionOptions apart = options_of(compiler::Numerics::default_);
   apart.fusion = fusion::FusionMode::operators;
-  const SessionOptions together = options_of(compiler::Numerics::default_, 1, forced(attentions(bert.graph()), 8));
+  const SessionOptions together =
+      options_of(compiler::Numerics::default_, 1, forced(attentions(bert.graph()), 8));
   const int64_t scores = 2 * 2 * 64 * 64 * 4;  // batch, heads, rows, columns
   EXPECT_LE(arena(bert, together, 64) + scores, arena(bert, apart, 64));
 
   const Model mobilenet = zoo("mobilenet_v2_tiny");
-  const SessionOptions residuals = options_of(compiler::Numerics::default_, 1, forced(inverted_residuals(mobilenet.graph()), 4));
+  const SessionOptions residuals =
+      options_of(compiler::Numerics::default_, 1, forced(inverted_residuals(mobilenet.graph()), 4));
   EXPECT_LT(arena(mobilenet, residuals, 1), arena(mobilenet, apart, 1));
 }
 
@@ -351,9 +379,11 @@ TEST_F(TileGraph, ThePlanDoesNotDependOnNames) {
   const Model model = zoo("gpt2_prefill_tiny");
   const auto options = compile_options_for(options_of(compiler::Numerics::default_));
   graph::Graph renamed = model.graph();
-  for (size_t i = 0; i < renamed.model_nodes.size(); ++i) renamed.model_nodes[i].name = "n" + std::to_string(i * 7919 % 1000);
+  for (size_t i = 0; i < renamed.model_nodes.size(); ++i)
+    renamed.model_nodes[i].name = "n" + std::to_string(i * 7919 % 1000);
   for (graph::GraphInput& input : renamed.inputs) input.name += "_in";
-  const compiler::Planned a = compiler::plan_graph(model.graph(), options), b = compiler::plan_graph(renamed, options);
+  const compiler::Planned a = compiler::plan_graph(model.graph(), options),
+                          b = compiler::plan_graph(renamed, options);
   ASSERT_EQ(a.plan.regions.size(), b.plan.regions.size());
   for (size_t r = 0; r < a.plan.regions.size(); ++r) {
     EXPECT_EQ(a.plan.regions[r].region.nodes, b.plan.regions[r].region.nodes);

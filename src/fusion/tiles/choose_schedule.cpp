@@ -29,8 +29,7 @@ class Chooser {
   // `separate`: nodes that must be roots of their own; `most_rows`: of a register tile, for regions whose code would
   // become too long.
   Chooser(const RegionForms& forms, const schedule::Layouts& layouts, const machine::Machine& machine,
-          const TileOptions& options, const std::set<NodeId>& separate, int64_t most_rows,
-          bool may_slide)
+          const TileOptions& options, const std::set<NodeId>& separate, int64_t most_rows, bool may_slide)
       : forms_(forms),
         layouts_(layouts),
         machine_(machine),
@@ -57,10 +56,10 @@ class Chooser {
 
   // Values whose boxes overlap from one step along an outer axis of the root to the next: they slide along it.
   struct Sliding {
-    int axis = -1;                  // of the root
-    std::map<NodeId, int> dims;     // the dimension of each
+    int axis = -1;               // of the root
+    std::map<NodeId, int> dims;  // the dimension of each
   };
-  Sliding sliding_;                 // of the tree that is being chosen
+  Sliding sliding_;  // of the tree that is being chosen
   Schedule result_;
   std::map<NodeId, int> roots_;  // root node -> phase
   std::map<NodeId, int> index_;  // node -> stage
@@ -240,7 +239,8 @@ class Chooser {
       host.tile.rows = std::min<int64_t>(host.tile.rows, 4);
     if (host.depthwise) host.tile = {std::min<int64_t>(rows, 7), machine_.lanes(DataType::float32)};
     host.tile.rows = std::min(host.tile.rows, most_rows_);
-    if (most_rows_ == 1) host.tile.columns = std::min<int64_t>(host.tile.columns, machine_.lanes(DataType::float32));
+    if (most_rows_ == 1)
+      host.tile.columns = std::min<int64_t>(host.tile.columns, machine_.lanes(DataType::float32));
     return host;
   }
 
@@ -346,7 +346,8 @@ class Chooser {
   }
 
   // The first outer axis along which the boxes of some stored value overlap, and those values.
-  void find_sliding(NodeId root, const StoredNodes& stored, const std::vector<NodeId>& cone, const std::vector<int>& outer) {
+  void find_sliding(NodeId root, const StoredNodes& stored, const std::vector<NodeId>& cone,
+                    const std::vector<int>& outer) {
     sliding_ = {};
     if (!may_slide_) return;
     for (int a : outer) {
@@ -376,9 +377,11 @@ class Chooser {
   void sliding_loops(StageChoice& choice, const Host& host, int row, const std::vector<int>& outer) const {
     const int64_t steps = extent(choice.node, sliding_.axis);
     const int64_t blocks = options_.threads > 1 ? 4 * options_.threads : 1;
-    const int64_t tile = options_.grid_tile > 0 ? options_.grid_tile : std::max<int64_t>(7, (steps + blocks - 1) / blocks);
+    const int64_t tile =
+        options_.grid_tile > 0 ? options_.grid_tile : std::max<int64_t>(7, (steps + blocks - 1) / blocks);
     for (int a : outer)
-      if (a != sliding_.axis && (extent(choice.node, a) > 1 || !forms_.form(choice.node).axes[static_cast<size_t>(a)].extent.is_constant()))
+      if (a != sliding_.axis && (extent(choice.node, a) > 1 ||
+                                 !forms_.form(choice.node).axes[static_cast<size_t>(a)].extent.is_constant()))
         choice.loops.push_back({a, 1});
     choice.loops.push_back({sliding_.axis, std::min(tile, steps)});
     choice.grid_loops = static_cast<int>(choice.loops.size());
