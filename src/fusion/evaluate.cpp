@@ -79,7 +79,7 @@ Schedule with_positions(const Schedule& schedule, const Region& region) {
 namespace {
 
 Evaluated price(const PlanContext& context, const Region& region, const schedule::RegionForms& forms,
-                Schedule schedule) {
+                const Schedule& schedule) {
   Evaluated result;
   schedule::TreeResult tree = schedule::build_tree(forms, schedule, context.options->layouts);
   result.verdict = tree.verdict;
