@@ -1,11 +1,11 @@
 #include "fusion/tiles/choose_schedule.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <set>
 
 #include "fusion/tiles/stored_nodes.h"
+#include "fusion/tiles/tree_roots.h"
 #include "schedule/footprint.h"
 #include "schedule/tree.h"
 
@@ -40,7 +40,7 @@ class Chooser {
 
   Schedule choose() {
     result_.order = options_.order;
-    find_roots();
+    roots_ = tree_roots(forms_, options_.usual, separate_);
     for (const auto& [root, phase] : roots_) choose_tree(root, phase);
     return std::move(result_);
   }
@@ -63,90 +63,6 @@ class Chooser {
   Schedule result_;
   std::map<NodeId, int> roots_;  // root node -> phase
   std::map<NodeId, int> index_;  // node -> stage
-
-  // ---------------------------------------------------------------- trees
-
-  // The outputs, later ones first: one that can be a stage of a tree already there is no root of its own. Then what
-  // every block of a tree would compute again in full becomes a root of an earlier phase.
-  void find_roots() {
-    std::vector<NodeId> outputs;
-    for (Value v : forms_.region.outputs) outputs.push_back(v.node);
-    std::sort(outputs.rbegin(), outputs.rend());
-    outputs.erase(std::unique(outputs.begin(), outputs.end()), outputs.end());
-    std::set<NodeId> roots = separate_;
-    for (NodeId node : outputs) {
-      if (separate_.count(node)) continue;
-      const bool attached =
-          std::any_of(roots.begin(), roots.end(), [&](NodeId root) { return owned_in(root, node, roots); });
-      if (!attached) roots.insert(node);
-    }
-    for (NodeId node : shared_work(roots)) roots.insert(node);
-    // A root that another root's tree reads runs in an earlier phase.
-    for (NodeId root : roots) {
-      int phase = 0;
-      for (NodeId read : boundary_roots(root, roots)) phase = std::max(phase, roots_.at(read) + 1);
-      roots_[root] = phase;
-    }
-  }
-
-  // The members that the tree of `root` computes: everything upstream up to other roots. Descending.
-  std::vector<NodeId> cone_of(NodeId root, const std::set<NodeId>& roots) const {
-    std::set<NodeId> seen = {root};
-    std::vector<NodeId> work = {root};
-    while (!work.empty()) {
-      const NodeId node = work.back();
-      work.pop_back();
-      for (const graph::Read& read : forms_.form(node).reads) {
-        const NodeId producer = forms_.operand(node, read).node;
-        if (forms_.is_member(producer) && !roots.count(producer) && seen.insert(producer).second)
-          work.push_back(producer);
-      }
-    }
-    return {seen.rbegin(), seen.rend()};
-  }
-
-  std::set<NodeId> boundary_roots(NodeId root, const std::set<NodeId>& roots) const {
-    std::set<NodeId> read_roots;
-    for (NodeId node : cone_of(root, roots))
-      for (const graph::Read& read : forms_.form(node).reads) {
-        const NodeId producer = forms_.operand(node, read).node;
-        if (producer != root && roots.count(producer)) read_roots.insert(producer);
-      }
-    return read_roots;
-  }
-
-  // True if `node` can be stored from inside the tree of `root`: it lies upstream and its dimensions that move with
-  // the root's axes are those axes themselves.
-  bool owned_in(NodeId root, NodeId node, const std::set<NodeId>& roots) const {
-    std::set<NodeId> others = roots;
-    others.erase(root);
-    const std::vector<NodeId> cone = cone_of(root, others);
-    if (!std::binary_search(cone.begin(), cone.end(), node, std::greater<>())) return false;
-    return owned_axes(forms_, cone, node);
-  }
-
-  // Reductions (and what hangs on them) that no grid axis of their tree cuts: each block would do all of it.
-  std::vector<NodeId> shared_work(const std::set<NodeId>& roots) const {
-    std::vector<NodeId> result;
-    for (NodeId root : roots) {
-      const std::vector<NodeId> cone = cone_of(root, roots);
-      if (element_count(root) <= 64) continue;
-      const auto depends = schedule::root_dependences(forms_, cone);
-      for (NodeId node : cone) {
-        const Form& form = forms_.form(node);
-        if (node == root || !form.accumulation) continue;
-        uint64_t bits = 0;
-        for (uint64_t b : depends.at(node)) bits |= b;
-        uint64_t large = 0;
-        for (int a = 0; a < forms_.form(root).parallel_axes(); ++a)
-          if (extent(root, a) > 1) large |= uint64_t{1} << std::min(a, 63);
-        if (std::popcount(large) == 1) continue;  // that one stays whole: a single block
-        if ((bits & large) == 0 && reduction_elements(node) * element_count(node) > 4096)
-          result.push_back(node);
-      }
-    }
-    return result;
-  }
 
   int64_t extent(NodeId node, int axis) const {
     return schedule::usual_value(forms_.form(node).axes[static_cast<size_t>(axis)].extent, options_.usual);
@@ -179,7 +95,7 @@ class Chooser {
     std::set<NodeId> others;
     for (const auto& [r, p] : roots_)
       if (r != root) others.insert(r);
-    const std::vector<NodeId> cone = cone_of(root, others);
+    const std::vector<NodeId> cone = tree_cone(forms_, root, others);
     const StoredNodes stored = stored_nodes(forms_, layouts_, cone, options_.usual);
     StageChoice choice;
     choice.node = root;
