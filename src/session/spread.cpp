@@ -68,8 +68,8 @@ bool rounds(const graph::Node& node) {
   }
 }
 
-// What rounding leaves at least, in units of the last place: half of one at the end.
-constexpr double least_error = 2;
+// What rounding leaves at least, in unit roundoffs: one at the most, of the last operation.
+constexpr double least_error = 0.75;
 // Among many elements. Other orders of adding and fewer roundings do not come near it.
 constexpr double usual_leeway = 2;
 // Of the largest errors: which element has them is chance.
@@ -94,17 +94,22 @@ double value_at(const Tensor& tensor, int64_t index) {
 }  // namespace
 
 bool decides_on_rounded_numbers(const graph::Graph& graph) {
-  std::vector<bool> rounded(graph.size());
+  // What follows from constants alone is decided once, in the interpreter's way.
+  std::vector<bool> varies(graph.size()), rounded(graph.size());
   for (graph::NodeId id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
+    varies[id] = node.op == graph::Op::input;
     bool operands = false;
-    for (const graph::Value& operand : node.operands) operands = operands || rounded[operand.node];
+    for (const graph::Value& operand : node.operands) {
+      varies[id] = varies[id] || varies[operand.node];
+      operands = operands || rounded[operand.node];
+    }
     if (operands && node.op == graph::Op::map) {
       const ScalarOp op = graph::attributes<graph::MapAttributes>(node).op;
       const bool whole = op == ScalarOp::cast && !is_float(node.results[0].element);
       if (decides(op) || whole) return true;
     }
-    rounded[id] = operands || rounds(node);
+    rounded[id] = varies[id] && (operands || rounds(node));
   }
   return false;
 }

@@ -62,7 +62,7 @@ TEST(Spread, OneLargeErrorIsEnough) {
 
 TEST(Spread, APerfectReferenceLeavesRoomForRounding) {
   EXPECT_TRUE(verdict(numbers(0), numbers(0)).passed);
-  EXPECT_TRUE(verdict(numbers(0), numbers(1.2e-7)).passed);
+  EXPECT_TRUE(verdict(numbers(0), numbers(8e-8)).passed);
   EXPECT_FALSE(verdict(numbers(0), numbers(1e-6)).passed);
 }
 
