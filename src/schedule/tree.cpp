@@ -245,10 +245,12 @@ class TreeBuilder {
         return refuse("a register tile is attached to its reader's innermost body");
       if (forms_.form(parent.node).accumulation)
         return refuse("the reader of a register tile must be an elementwise stage");
-      for (int reader = 0; reader < count(); ++reader)
-        if (reads_[static_cast<size_t>(reader)].count(i) && reader != s.parent &&
-            stage(reader).placement != Placement::registers)
+      for (int reader = 0; reader < count(); ++reader) {
+        const Stage& r = stage(reader);
+        const bool beside = r.placement == Placement::registers && r.parent == s.parent;
+        if (reads_[static_cast<size_t>(reader)].count(i) && reader != s.parent && !beside)
           return refuse("a register tile has readers outside its parent");
+      }
       if (s.vector_axis >= forms_.form(s.node).parallel_axes())
         return refuse("lanes along a reduction deliver one element, not a tile");
       // The tile's extents must be those of the parent's: constants, but for a vector's tail.

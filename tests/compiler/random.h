@@ -11,7 +11,10 @@ namespace fusewise::test {
 
 class Random {
  public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ULL + 0x1234567ULL) {}
+  // Streams of neighbouring seeds have nothing in common.
+  explicit Random(uint64_t seed) : state_(seed ^ 0xD1B54A32D192ED03ULL) {
+    state_ = next() * 0xFF51AFD7ED558CCDULL;
+  }
   uint64_t next() {
     uint64_t z = (state_ += 0x9E3779B97F4A7C15ULL);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;

@@ -98,6 +98,13 @@ class Generator {
     return Dim::symbol(name);
   }
 
+  // The same, but of a symbol that some input's shape has already.
+  Dim known_dim(int64_t size) {
+    for (const auto& [name, value] : case_.symbols)
+      if (value == size && random_.chance(50)) return Dim::symbol(name);
+    return size;
+  }
+
   double random_float(bool special) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     if (special && random_.chance(8))
@@ -289,11 +296,11 @@ class Generator {
     Shape to = shape(x);
     std::vector<int> dims;
     for (Dim& d : to)
-      if (d.is(1) && random_.chance(60)) d = dim_of(random_.between(1, 9));
+      if (d.is(1) && random_.chance(60)) d = known_dim(random_.between(1, 9));
     int64_t elements = count(sizes(x));
     for (int d = 0, at = 0; d <= rank(x); ++d) {
       if (random_.chance(30) && elements < 1000) {
-        to.insert(to.begin() + at, dim_of(random_.between(1, 5)));
+        to.insert(to.begin() + at, known_dim(random_.between(1, 5)));
         ++at;
         elements *= 5;
       }

@@ -16,7 +16,13 @@ class LoopAddresses {
         roots_(roots),
         loop_(loop),
         effects_(effects_of(kernel, roots, loop)),
-        is_invariant_(kernel, roots, effects_) {}
+        is_invariant_(kernel, roots, effects_) {
+    const Stmt stmt = kernel.stmt(loop);
+    loads_happen_ = trip_count(builder, stmt).value_or(0) > 0;
+    visit_statements(kernel, stmt.children[0], [&](StmtId id) {
+      if (kernel.stmt(id).kind == StmtKind::branch) loads_happen_ = false;
+    });
+  }
 
   StmtId rewritten() {
     Rewriter* parts = nullptr;
@@ -63,7 +69,9 @@ class LoopAddresses {
       split(expr.b, negative != (expr.op == ScalarOp::sub), parts);
       return;
     }
-    ExprId& part = expr.kind != ExprKind::constant && is_invariant_(id) ? parts.fixed : parts.moving;
+    const bool is_fixed = expr.kind != ExprKind::constant && is_invariant_(id) &&
+                          (loads_happen_ || !contains_load(kernel_, id));
+    ExprId& part = is_fixed ? parts.fixed : parts.moving;
     part = negative ? builder_.sub(part, id) : builder_.add(part, id);
   }
 
@@ -106,6 +114,8 @@ class LoopAddresses {
   StmtId loop_;
   Effects effects_;
   Invariance is_invariant_;
+  bool loads_happen_ =
+      false;  // each time the loop is reached: only then may an index be loaded in front of it
   std::vector<Alias> aliases_;
 };
 
