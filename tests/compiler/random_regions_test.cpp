@@ -254,7 +254,7 @@ std::string table(const char* title, const Counts& counts) {
 }
 
 TEST(RandomRegions, AreRight) {
-  const int64_t cases = setting("FUSEWISE_REGION_CASES", 3500), first = setting("FUSEWISE_REGION_SEED", 1);
+  const int64_t cases = setting("FUSEWISE_REGION_CASES", 3000), first = setting("FUSEWISE_REGION_SEED", 1);
   const int64_t compile_every = setting("FUSEWISE_REGION_COMPILE_EVERY", 20);
   std::signal(SIGSEGV, report_crash);
   std::atomic<int64_t> next = 0;

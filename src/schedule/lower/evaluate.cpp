@@ -116,7 +116,9 @@ bool Lowering::varies_with_vector(ExprId expr) {
 }
 
 ExprId Lowering::masked_load(BufferId buffer, ExprId address, ExprId mask) {
-  if (tail_mask_ != kernel::none && varies_with_vector(address)) mask = both(mask, tail_mask_);
+  // A mask that differs between lanes may hold in lanes beyond the tail, where nothing was stored.
+  if (tail_mask_ != kernel::none && (varies_with_vector(address) || varies_with_vector(mask)))
+    mask = both(mask, tail_mask_);
   return builder_.load(buffer, address, mask);
 }
 
