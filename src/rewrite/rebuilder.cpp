@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "graph/dead_nodes.h"
 
 namespace fusewise::rewrite {
 
@@ -61,59 +62,7 @@ Graph Rebuilder::finish() {
     result_.inputs.push_back({moved({input.node, 0}).node, input.name});
   for (const graph::GraphOutput& output : old_.outputs)
     result_.outputs.push_back({moved(output.value), output.name});
-  return without_dead_nodes(std::move(result_));
-}
-
-namespace {
-
-std::vector<bool> live_nodes(const Graph& graph) {
-  std::vector<bool> live(graph.size());
-  for (const graph::GraphInput& input : graph.inputs) live[input.node] = true;
-  for (const graph::GraphOutput& output : graph.outputs) live[output.value.node] = true;
-  for (size_t i = graph.size(); i-- > 0;) {  // operands have smaller ids
-    if (!live[i]) continue;
-    for (const Value& operand : graph.node(static_cast<NodeId>(i)).operands) live[operand.node] = true;
-  }
-  return live;
-}
-
-bool every_constant_is_read(const Graph& graph) {
-  std::vector<bool> read(graph.constants.size());
-  for (NodeId id = 0; id < graph.size(); ++id)
-    if (graph.node(id).op == graph::Op::constant)
-      read[graph::attributes<graph::ConstantAttributes>(graph.node(id)).constant] = true;
-  return std::ranges::all_of(read, [](bool r) { return r; });
-}
-
-}  // namespace
-
-Graph without_dead_nodes(Graph graph) {
-  const std::vector<bool> live = live_nodes(graph);
-  if (std::ranges::all_of(live, [](bool l) { return l; }) && every_constant_is_read(graph)) return graph;
-  Graph result;
-  std::vector<NodeId> moved(graph.size(), graph::no_node);
-  std::vector<uint32_t> moved_constants(graph.constants.size(), UINT32_MAX);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (!live[id]) continue;
-    Node node = graph.node(id);
-    for (Value& operand : node.operands) operand.node = moved[operand.node];
-    if (auto* constant = std::get_if<graph::ConstantAttributes>(&node.attributes)) {
-      uint32_t& index = moved_constants[constant->constant];
-      if (index == UINT32_MAX) {
-        index = static_cast<uint32_t>(result.constants.size());
-        result.constants.push_back(std::move(graph.constants[constant->constant]));
-      }
-      constant->constant = index;
-    }
-    moved[id] = result.append(std::move(node));
-  }
-  for (graph::GraphInput& input : graph.inputs)
-    result.inputs.push_back({moved[input.node], std::move(input.name)});
-  for (graph::GraphOutput& output : graph.outputs)
-    result.outputs.push_back({{moved[output.value.node], output.value.result}, std::move(output.name)});
-  result.name = std::move(graph.name);
-  result.model_nodes = std::move(graph.model_nodes);
-  return result;
+  return graph::without_dead_nodes(std::move(result_));
 }
 
 }  // namespace fusewise::rewrite

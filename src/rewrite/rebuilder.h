@@ -46,7 +46,4 @@ class Rebuilder {
   std::vector<uint32_t> sources_;
 };
 
-// Drops the nodes that no output needs, and constants that no node reads; inputs stay.
-graph::Graph without_dead_nodes(graph::Graph graph);
-
 }  // namespace fusewise::rewrite

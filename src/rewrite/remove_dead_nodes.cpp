@@ -1,11 +1,11 @@
 #include "rewrite/remove_dead_nodes.h"
 
-#include "rewrite/rebuilder.h"
+#include "graph/dead_nodes.h"
 
 namespace fusewise::rewrite {
 
 graph::Graph remove_dead_nodes(const graph::Graph& graph, const RewriteContext&) {
-  return without_dead_nodes(graph);
+  return graph::without_dead_nodes(graph);
 }
 
 }  // namespace fusewise::rewrite

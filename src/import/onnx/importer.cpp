@@ -7,8 +7,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "graph/dead_nodes.h"
 #include "graph/shape_rules.h"
-#include "import/onnx/compact.h"
 #include "import/onnx/op_table.h"
 #include "import/onnx/sort_nodes.h"
 
@@ -97,7 +97,7 @@ graph::Graph Importer::run() {
       builder_.output(materialize(*item), std::string(name));
     }
     throw_if_unsupported();
-    return without_dead_nodes(std::move(graph_));
+    return graph::without_dead_nodes(std::move(graph_));
   } catch (const UserError& e) {
     ErrorContext where = e.context;
     where.file = model_.path;
