@@ -123,6 +123,7 @@ session::SessionOptions CompileFlags::options(Console& console) const {
   check_supported(*this);
   session::SessionOptions options;
   options.threads = threads.count();
+  options.pin = threads.pin;
   options.numerics = numerics_of(numerics);
   options.fusion = fusion_of(fusion);
   options.machine = target_machine(target, machine_file);

@@ -114,6 +114,7 @@ session::InputRequest InputOptions::request() const {
 void ThreadOptions::declare(Parser& parser) {
   parser.option("--threads", threads, "auto|N",
                 "threads to run on; auto: the physical cores within affinity mask and quota");
+  parser.flag("--pin", pin, "keep each thread on one processor");
 }
 
 int ThreadOptions::count() const {

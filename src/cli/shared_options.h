@@ -32,6 +32,7 @@ std::vector<std::string> split(const std::string& text, std::string_view separat
 // The threads that --threads (or FUSEWISE_NUM_THREADS) asks for.
 struct ThreadOptions {
   std::string threads = "auto";
+  bool pin = false;
   void declare(Parser& parser);
   int count() const;  // UsageError
 };

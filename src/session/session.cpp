@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "runtime/executable.h"
 #include "session/compile.h"
+#include "session/pinned_pool.h"
 
 namespace fusewise::session {
 
@@ -122,6 +123,7 @@ Session::Session(const Model& model, const SessionOptions& given) {
   auto state = std::make_shared<State>();
   runtime::ExecutableOptions executable;
   executable.threads = options.threads;
+  if (options.pin) executable.pool = pinned_pool(options.threads);
   executable.poison = options.poison;
   executable.guard_pages = options.guard_pages;
   state->executable = std::make_unique<runtime::Executable>(std::move(built.program), executable);

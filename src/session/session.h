@@ -31,7 +31,8 @@ enum class GuardPages : uint8_t;
 namespace fusewise::session {
 
 struct SessionOptions {
-  int threads = 0;  // 0: physical cores within affinity mask and quota
+  int threads = 0;   // 0: physical cores within affinity mask and quota
+  bool pin = false;  // keep each thread on one processor, the calling one included
   compiler::Numerics numerics = compiler::Numerics::default_;
   fusion::FusionMode fusion = fusion::FusionMode::on;
   std::optional<machine::Machine> machine = {};  // nothing: the one this process runs on
