@@ -6,6 +6,7 @@
 
 #include "fusion/tiles/stored_nodes.h"
 #include "fusion/tiles/tree_roots.h"
+#include "fusion/tiles/usual_sizes.h"
 #include "schedule/footprint.h"
 #include "schedule/tree.h"
 
@@ -24,13 +25,14 @@ using schedule::Value;
 
 namespace {
 
-class Chooser {
+class Chooser : UsualSizes {
  public:
   // `separate`: nodes that must be roots of their own; `most_rows`: of a register tile, for regions whose code would
   // become too long.
   Chooser(const RegionForms& forms, const schedule::Layouts& layouts, const machine::Machine& machine,
           const TileOptions& options, const std::set<NodeId>& separate, int64_t most_rows, bool may_slide)
-      : forms_(forms),
+      : UsualSizes(forms, options.usual),
+        forms_(forms),
         layouts_(layouts),
         machine_(machine),
         options_(options),
@@ -63,22 +65,6 @@ class Chooser {
   Schedule result_;
   std::map<NodeId, int> roots_;  // root node -> phase
   std::map<NodeId, int> index_;  // node -> stage
-
-  int64_t extent(NodeId node, int axis) const {
-    return schedule::usual_value(forms_.form(node).axes[static_cast<size_t>(axis)].extent, options_.usual);
-  }
-  int64_t element_count(NodeId node) const {
-    int64_t n = 1;
-    for (int a = 0; a < forms_.form(node).parallel_axes(); ++a) n *= extent(node, a);
-    return n;
-  }
-  int64_t reduction_elements(NodeId node) const {
-    const Form& form = forms_.form(node);
-    int64_t n = 1;
-    for (size_t a = 0; a < form.axes.size(); ++a)
-      if (form.axes[a].reduction) n *= extent(node, static_cast<int>(a));
-    return n;
-  }
 
   // ---------------------------------------------------------------- one tree
 

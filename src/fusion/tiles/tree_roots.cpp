@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "fusion/tiles/stored_nodes.h"
+#include "fusion/tiles/usual_sizes.h"
 #include "schedule/footprint.h"
 
 namespace fusewise::fusion {
@@ -15,10 +16,10 @@ using schedule::Value;
 
 namespace {
 
-class RootFinder {
+class RootFinder : UsualSizes {
  public:
   RootFinder(const RegionForms& forms, const SymbolValues& usual, const std::set<NodeId>& separate)
-      : forms_(forms), usual_(usual), separate_(separate) {}
+      : UsualSizes(forms, usual), forms_(forms), separate_(separate) {}
 
   // The outputs, later ones first: one that can be a stage of a tree already there is no root of its own. Then what
   // every block of a tree would compute again in full becomes a root of an earlier phase.
@@ -47,7 +48,6 @@ class RootFinder {
 
  private:
   const RegionForms& forms_;
-  const SymbolValues& usual_;
   const std::set<NodeId>& separate_;
 
   std::set<NodeId> boundary_roots(NodeId root, const std::set<NodeId>& roots) const {
@@ -91,22 +91,6 @@ class RootFinder {
       }
     }
     return result;
-  }
-
-  int64_t extent(NodeId node, int axis) const {
-    return schedule::usual_value(forms_.form(node).axes[static_cast<size_t>(axis)].extent, usual_);
-  }
-  int64_t element_count(NodeId node) const {
-    int64_t n = 1;
-    for (int a = 0; a < forms_.form(node).parallel_axes(); ++a) n *= extent(node, a);
-    return n;
-  }
-  int64_t reduction_elements(NodeId node) const {
-    const Form& form = forms_.form(node);
-    int64_t n = 1;
-    for (size_t a = 0; a < form.axes.size(); ++a)
-      if (form.axes[a].reduction) n *= extent(node, static_cast<int>(a));
-    return n;
   }
 };
 
