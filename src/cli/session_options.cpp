@@ -87,7 +87,7 @@ machine::Machine target_machine(const std::string& target, const std::string& ma
   const size_t colon = target.find(':');
   const std::string kind = target.substr(0, colon);
   const std::string architecture = colon == std::string::npos ? "native" : target.substr(colon + 1);
-  if (kind == "cpu") return machine::host_machine(architecture);
+  if (kind == "cpu") return machine::machine_named(architecture);
   for (const char* later : {"cuda", "hip", "opencl", "vulkan", "metal"})
     if (kind == later) throw UnsupportedError(fmt::format("not supported yet: --target {} (cpu is)", target));
   throw UsageError(fmt::format("--target: '{}' is none of cpu, cuda, hip, opencl, vulkan, metal", target));

@@ -65,7 +65,9 @@ CpuTarget target_named(const std::string& name) {
     target.vector_bits = 512;
     return target;
   }
-  throw UserError(fmt::format("unknown CPU '{}': native, x86-64-v3 and x86-64-v4 are known", name));
+  if (name == "aarch64")
+    return {.triple = "aarch64-unknown-linux-gnu", .cpu = "generic", .features = "+neon", .vector_bits = 128};
+  throw UserError(fmt::format("unknown CPU '{}': native, aarch64, x86-64-v3 and x86-64-v4 are known", name));
 }
 
 bool host_runs(const std::string& name) {

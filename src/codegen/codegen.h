@@ -28,7 +28,7 @@ struct CpuTarget {
   int vector_bits = 256;  // of the widest registers that kernels should use
 };
 
-// The processor that this runs on, or by name: "native", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512).
+// The processor that this runs on, or by name: "native", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), "aarch64" (NEON).
 CpuTarget host_target();
 CpuTarget target_named(const std::string& name);
 // Whether code for the target named "x86-64-v3" or "x86-64-v4" runs here. Loads nothing.

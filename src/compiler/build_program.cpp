@@ -106,6 +106,7 @@ class ProgramBuilder {
         entry.writes.push_back(k.buffers[static_cast<size_t>(i)].written ? 1 : 0);
       program_.kernels.push_back(std::move(entry));
     }
+    if (options.machine.architecture == "aarch64") program_.cpu_features = {"asimd"};
     if (options.machine.architecture != "x86-64") return;
     program_.cpu_features = {"avx2", "fma", "f16c"};
     if (options.machine.vector_bits >= 512)

@@ -16,6 +16,7 @@ namespace {
 // Register tiles measured to run without spills, best first.
 const std::vector<RegisterTile> tiles_of_512 = {{8, 3}, {6, 4}, {14, 2}, {12, 2}, {9, 3}};
 const std::vector<RegisterTile> tiles_of_256 = {{6, 2}, {4, 3}};
+const std::vector<RegisterTile> tiles_of_neon = {{8, 3}, {6, 4}, {12, 2}};
 
 Machine level_3() {
   Machine m;
@@ -35,6 +36,18 @@ Machine level_4() {
   m.l1_bandwidth = 128;
   m.l2_bandwidth = 48;
   m.contraction_tiles = tiles_of_512;
+  return m;
+}
+
+// Any 64-bit Arm processor: its vector unit is a part of the architecture.
+Machine aarch64() {
+  Machine m;
+  m.name = m.cpu = m.architecture = "aarch64";
+  m.vector_bits = 128;
+  m.vector_registers = 32;
+  m.l1_bytes = 64 << 10;
+  m.l2_bytes = 1 << 20;
+  m.contraction_tiles = tiles_of_neon;
   return m;
 }
 
@@ -78,6 +91,8 @@ void each_figure(Machine& m, F&& f) {
 
 }  // namespace
 
+Machine machine_named(const std::string& cpu) { return cpu == "aarch64" ? aarch64() : host_machine(cpu); }
+
 Machine host_machine(const std::string& cpu) {
   Machine m;
   if (cpu == "x86-64-v3")
@@ -87,7 +102,7 @@ Machine host_machine(const std::string& cpu) {
   else if (cpu == "native")
     m = host_has_512() ? level_4() : level_3();
   else
-    throw UserError(fmt::format("unknown CPU '{}': native, x86-64-v3 and x86-64-v4 are known", cpu));
+    throw UserError(fmt::format("unknown CPU '{}': native, aarch64, x86-64-v3 and x86-64-v4 are known", cpu));
   if (cpu == "native") m.cpu = "native";
   detect_caches(m);
   return m;

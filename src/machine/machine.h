@@ -20,8 +20,8 @@ enum class Origin : uint8_t { data_sheet, detected, measured };
 
 struct Machine {
   std::string name;
-  std::string architecture;  // "x86-64"
-  std::string cpu;           // for code generation: "native", "x86-64-v3", "x86-64-v4"
+  std::string architecture;  // "x86-64" or "aarch64"
+  std::string cpu;           // for code generation, as machine_named takes it
   int vector_bits = 256;
   int vector_registers = 16;
   int fma_units = 2;
@@ -41,6 +41,8 @@ struct Machine {
 
 // The machine this process runs on; `cpu` "native" or an x86-64 level to restrict code to.
 Machine host_machine(const std::string& cpu = "native");
+// The same, or "aarch64": some 64-bit Arm processor, of which nothing is detected.
+Machine machine_named(const std::string& cpu);
 Machine machine_from_text(
     const std::string& text);  // the format that to_text writes; UserError with the line
 std::string to_text(const Machine& machine);

@@ -1,5 +1,10 @@
 #include "runtime/cpu_features.h"
 
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 namespace fusewise::runtime {
 
 CpuFeatures cpu_features() {
@@ -43,6 +48,12 @@ bool cpu_has(std::string_view feature) {
   for (const Feature& known : features)
     if (known.name == feature) return known.present();
   return false;
+}
+
+#elif defined(__aarch64__)
+
+bool cpu_has(std::string_view feature) {
+  return feature == "asimd" && (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0;
 }
 
 #else
