@@ -125,8 +125,9 @@ std::vector<Tensor> run_emulated(const program::Program& program, std::span<cons
   program::save(program, program_path, {.embed_constants = true});
   write_tensors(input_path, inputs);
   std::filesystem::remove(output_path);
-  const std::string command = fmt::format("{} '{}' '{}' '{}' {}", FUSEWISE_AARCH64_RUNNER, program_path.string(),
-                                          input_path.string(), output_path.string(), threads);
+  const std::string command =
+      fmt::format("{} '{}' '{}' '{}' {}", FUSEWISE_AARCH64_RUNNER, program_path.string(), input_path.string(),
+                  output_path.string(), threads);
   if (std::system(command.c_str()) != 0) throw InternalError("failed: " + command);
   return read_tensors(output_path, program.outputs);
 #else

@@ -21,11 +21,13 @@ std::string describe(const Setting& setting);
 program::Program compile_strictly(const graph::Graph& graph, const Setting& setting);
 
 // On this processor, with memory that is not written yet full of NaN.
-std::vector<graph::Tensor> run_here(program::Program program, std::span<const graph::Tensor> inputs, int threads);
+std::vector<graph::Tensor> run_here(program::Program program, std::span<const graph::Tensor> inputs,
+                                    int threads);
 
 // Under an emulator of a 64-bit Arm processor, by the program of aarch64/run_program.cpp.
-std::vector<graph::Tensor> run_emulated(const program::Program& program, std::span<const graph::Tensor> inputs,
-                                        int threads, const std::filesystem::path& folder);
+std::vector<graph::Tensor> run_emulated(const program::Program& program,
+                                        std::span<const graph::Tensor> inputs, int threads,
+                                        const std::filesystem::path& folder);
 // Why run_emulated cannot be used; empty when it can.
 std::string no_emulation();
 

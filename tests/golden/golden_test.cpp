@@ -61,8 +61,8 @@ Subject subject_of(const Case& c) {
   subject.graph = graph_of(c);
   graph::verify(subject.graph);
   subject.inputs =
-      session::prepare_inputs(session::inputs_of(subject.graph), request_of(c), [](const std::string&) {})
-          .tensors;
+      session::prepare_inputs(session::inputs_of(subject.graph), request_of(c), [](const std::string&) {
+      }).tensors;
   subject.expected = hashes_of(subject.graph, graph::interpret(subject.graph, subject.inputs));
   return subject;
 }
@@ -79,12 +79,14 @@ std::vector<Setting> settings_here() {
 
 TEST(Golden, CompiledHere) {
   if (!codegen::host_runs("x86-64-v3")) GTEST_SKIP() << "this processor has no AVX2";
-  if (!codegen::host_runs("x86-64-v4")) fmt::print("left out: code for AVX-512, which this processor lacks\n");
+  if (!codegen::host_runs("x86-64-v4"))
+    fmt::print("left out: code for AVX-512, which this processor lacks\n");
   const std::vector<Setting> settings = settings_here();
   run_cases("golden", [&](const Case& c) {
     const Subject subject = subject_of(c);
     for (const Setting& setting : settings) {
-      const auto outputs = run_here(compile_strictly(subject.graph, setting), subject.inputs, setting.threads);
+      const auto outputs =
+          run_here(compile_strictly(subject.graph, setting), subject.inputs, setting.threads);
       EXPECT_EQ(hashes_of(subject.graph, outputs), subject.expected) << c.name << ": " << describe(setting);
     }
     return subject.expected;
@@ -100,8 +102,8 @@ TEST(Golden, CompiledForAarch64) {
     for (const FusionMode fusion : {FusionMode::on, FusionMode::operators}) {
       const Setting setting{"aarch64", fusion, fusion == FusionMode::on ? 2 : 1};
       const program::Program program = compile_strictly(subject.graph, setting);
-      hashes = hashes_of(subject.graph,
-                         run_emulated(program, subject.inputs, setting.threads, folder.path()));
+      hashes =
+          hashes_of(subject.graph, run_emulated(program, subject.inputs, setting.threads, folder.path()));
       EXPECT_EQ(hashes, subject.expected) << c.name << ": " << describe(setting);
     }
     return hashes;
@@ -111,7 +113,8 @@ TEST(Golden, CompiledForAarch64) {
 // Code for another processor is refused with a reason, not run.
 TEST(Golden, CodeForAnotherProcessorIsRefusedHere) {
   if (!codegen::host_runs("x86-64-v3")) GTEST_SKIP() << "this processor may be a 64-bit Arm one";
-  graph::Graph graph = graph::parse("%0 = input index=0 name=\"x\" : float32[4]\n%1 = map %0 op=neg : float32[4]\noutput %1 \"y\"\n");
+  graph::Graph graph = graph::parse(
+      "%0 = input index=0 name=\"x\" : float32[4]\n%1 = map %0 op=neg : float32[4]\noutput %1 \"y\"\n");
   const Tensor x = Tensor::from<float>(DataType::float32, {4}, {1, 2, 3, 4});
   EXPECT_THROW(run_here(compile_strictly(graph, {.cpu = "aarch64"}), {&x, 1}, 1), UserError);
 }
