@@ -166,15 +166,28 @@ double linear_step(const LinearIndex& linear, const std::vector<double>& steps, 
   return step;
 }
 
-// The step along one dimension of a read. Division and remainder by a multiple of the lanes keep lanes together.
+// What stage `s` computes at once along its vectors: the lanes of one, and all of its register tile.
+struct Together {
+  int lanes = 1;
+  int64_t tile = 1;
+  bool within(const Dim& d) const { return d.is_multiple_of(lanes) || d.is_multiple_of(tile); }
+};
+
+Together together(const TreeBoxes& boxes, int s, int lanes) {
+  const auto axis = static_cast<size_t>(boxes.stage(s).vector_axis);
+  return {lanes, axis < boxes.tile(s).size() ? std::max<int64_t>(boxes.tile(s)[axis], 1) : lanes};
+}
+
+// The step along one dimension of a read. Division and remainder by a multiple of what is computed at once keep it
+// together.
 double index_step(const IndexExpr& e, const std::vector<double>& steps,
-                  const std::map<int, bool>& index_moves, const SymbolValues& usual, int lanes) {
+                  const std::map<int, bool>& index_moves, const SymbolValues& usual, Together at_once) {
   double step = linear_step(e.linear, steps, usual);
   for (const graph::QuasiTerm& q : e.quasi) {
     const double inner = linear_step(q.inner, steps, usual);
     if (inner == 0) continue;
-    const bool aligned_divisor = q.divisor.is(1) || q.divisor.is_multiple_of(lanes);
-    const bool aligned_modulus = q.modulus.is(0) || q.modulus.is_multiple_of(lanes);
+    const bool aligned_divisor = q.divisor.is(1) || at_once.within(q.divisor);
+    const bool aligned_modulus = q.modulus.is(0) || at_once.within(q.modulus);
     if (inner != 1 || !aligned_divisor || !aligned_modulus) return irregular;
     if (q.divisor.is(1)) step += static_cast<double>(schedule::usual_value(q.coefficient, usual));
   }
@@ -186,21 +199,21 @@ double index_step(const IndexExpr& e, const std::vector<double>& steps,
 }
 
 std::vector<double> read_steps(const TreeBoxes& boxes, NodeId node, const Read& read,
-                               const std::vector<double>& steps, int lanes) {
+                               const std::vector<double>& steps, Together at_once) {
   const Form& form = boxes.forms.form(node);
   std::map<int, bool> index_moves;
   for (const IndexExpr& e : read.index)
     if (e.gathered) {
       bool moves = false;
       for (const IndexExpr& i : form.reads[static_cast<size_t>(*e.gathered)].index) {
-        const double s = index_step(i, steps, {}, boxes.usual, lanes);
+        const double s = index_step(i, steps, {}, boxes.usual, at_once);
         moves = moves || std::isnan(s) || s != 0;
       }
       index_moves[*e.gathered] = moves;
     }
   std::vector<double> result;
   for (const IndexExpr& e : read.index)
-    result.push_back(index_step(e, steps, index_moves, boxes.usual, lanes));
+    result.push_back(index_step(e, steps, index_moves, boxes.usual, at_once));
   return result;
 }
 
@@ -221,7 +234,7 @@ std::map<NodeId, std::vector<double>> lane_steps(const TreeBoxes& boxes, int s, 
     for (const Read& read : boxes.forms.form(node).reads) {
       const NodeId producer = boxes.forms.operand(node, read).node;
       if (!std::binary_search(stage.inlined.begin(), stage.inlined.end(), producer)) continue;
-      std::vector<double> found = read_steps(boxes, node, read, mine, lanes);
+      std::vector<double> found = read_steps(boxes, node, read, mine, together(boxes, s, lanes));
       const auto [place, fresh] = steps.emplace(producer, found);
       if (fresh) continue;
       for (size_t d = 0; d < found.size(); ++d)
@@ -236,7 +249,7 @@ Access access_of(const TreeBoxes& boxes, int s, NodeId node, const Read& read,
                  const std::map<NodeId, std::vector<double>>& steps, int lanes) {
   const auto it = steps.find(node);
   if (it == steps.end() || boxes.stage(s).vector_axis < 0) return Access::uniform;
-  const std::vector<double> found = read_steps(boxes, node, read, it->second, lanes);
+  const std::vector<double> found = read_steps(boxes, node, read, it->second, together(boxes, s, lanes));
   const Value operand = boxes.forms.operand(node, read);
   const Shape& shape = boxes.forms.graph->type(operand).shape;
   int contiguous = -1;

@@ -169,7 +169,8 @@ class StageWork {
     const double tiles = points_ / std::max(rows * (stage_.vector_axis < 0 ? 1 : along_), 1.0);
     bool every_read_moves = stage_.vector_axis >= 0;
     for (const Read& read : form_.reads)
-      every_read_moves = every_read_moves && uses(read, stage_.vector_axis);
+      every_read_moves =
+          every_read_moves && access_of(boxes_, s_, stage_.node, read, steps_, lanes_) != Access::uniform;
     const double live = std::min(rows, 64.0);
     const double work = rows * vectors;
     const double loads = every_read_moves ? work + vectors : rows + vectors;

@@ -116,15 +116,13 @@ class Assigner {
     const Shape& out = node.results[0].shape;
     const int rank = type.rank();
     Layout layout;
-    if (a.groups == 1) {
+    const Dim group = floor_div(type.shape[0], a.groups);
+    const int64_t span = a.groups == 1 || !group.is_constant() ? 0 : group.value();
+    if (a.groups == 1 || span >= 4) {
       layout = channels_last(rank);
-      layout.blocks.push_back({0, panel(type.element, out.back(), type.shape[0])});
-    } else if (type.shape[1].is(1)) {
-      for (int d = 1; d < rank; ++d) layout.order.push_back(d);
-      layout.order.push_back(0);
+      layout.blocks.push_back({0, panel(type.element, out.back(), type.shape[0], span)});
     } else {
-      for (int d = 2; d < rank; ++d) layout.order.push_back(d);
-      layout.order.push_back(1);
+      for (int d = 1; d < rank; ++d) layout.order.push_back(d);
       layout.order.push_back(0);
     }
     layouts_[w] = layout;
@@ -158,8 +156,9 @@ class Assigner {
     layouts_[w] = layout;
   }
 
-  int64_t panel(DataType element, const Dim& rows, const Dim& columns) const {
-    return contraction_tile(machine_, accumulator_of(element), usual(rows), usual(columns), 1, 0).columns;
+  int64_t panel(DataType element, const Dim& rows, const Dim& columns, int64_t span = 0) const {
+    return contraction_tile(machine_, accumulator_of(element), usual(rows), usual(columns), 1, 0, span)
+        .columns;
   }
 };
 

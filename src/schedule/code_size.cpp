@@ -17,6 +17,8 @@ namespace {
 
 // What vectors are reckoned to hold, and the lanes of a reduction.
 constexpr int64_t lanes = 8, most_vectors = 10;
+// A serial loop over a reduction is unrolled up to so many statements, and by no more than four.
+constexpr int64_t longest_unrolled = 48;
 constexpr size_t most_places = 4096;
 // A run-time extent.
 constexpr int64_t unknown = -1;
@@ -155,10 +157,12 @@ class Counter {
       total_ += elements * each;
     } else if (form.accumulation->sequential) {
       const graph::Axis last = form.axes.empty() ? graph::Axis{1, false} : form.axes.back();
-      const int64_t taps = last.reduction && last.extent.is_constant() && last.extent.value() <= 8
-                               ? std::max<int64_t>(last.extent.value(), 1)
-                               : 4;
-      total_ += elements * (each * static_cast<double>(taps) + 4);
+      const int64_t taps =
+          last.reduction && last.extent.is_constant() && last.extent.value() <= 8
+              ? std::max<int64_t>(last.extent.value(), 1)
+              : std::clamp<int64_t>(longest_unrolled / std::max<int64_t>(static_cast<int64_t>(elements), 1),
+                                    1, 4);
+      total_ += elements * (each * static_cast<double>(taps * taps_) + 4);
     } else {
       const bool along = s.vector_axis >= form.parallel_axes();
       const double copies = along ? 2.0 * static_cast<double>((tree_.order.lanes + lanes - 1) / lanes)
@@ -217,20 +221,46 @@ class Counter {
     tail_ = outer;
   }
 
-  // Taps that can fall on padding make three loops of one.
+  // Taps that can fall on padding: at a constant place the tiles at both ends write their taps out, elsewhere three
+  // loops are made of one.
   void interior(int index, int depth, const std::vector<int64_t>& extents, int axis, int64_t tile) {
+    int64_t taps = 0;
     const auto guarded = [&](int i) {
       const Form& form = forms_.form(stage(i).node);
-      return form.accumulation && form.accumulation->sequential &&
-             std::any_of(form.reads.begin(), form.reads.end(),
-                         [](const Read& r) { return !r.guards.empty(); });
+      if (!form.accumulation || !form.accumulation->sequential) return false;
+      bool any = false;
+      for (const Read& read : form.reads)
+        for (const graph::Guard& guard : read.guards) {
+          any = true;
+          for (const graph::AxisTerm& t : guard.expr.linear.terms)
+            if (const graph::Axis& a = form.axes[static_cast<size_t>(t.axis)]; a.reduction)
+              taps = std::max(taps, a.extent.constant().value_or(1));
+        }
+      return any;
     };
     bool parts = guarded(index);
     for (int c : stage(index).children)
-      parts = parts || (stage(c).placement == Placement::registers && guarded(c));
+      parts = (stage(c).placement == Placement::registers && guarded(c)) || parts;
     if (!parts || tile == 1) return steps(index, depth, extents, axis, tile);
     std::vector<int64_t> inner = extents;
-    inner[static_cast<size_t>(axis)] = unknown;
+    int64_t& e = inner[static_cast<size_t>(axis)];
+    const auto whole = forms_.form(stage(index).node).axes[static_cast<size_t>(axis)].extent.constant();
+    if (axis != stage(index).vector_axis && whole && e == *whole) {
+      const int64_t outer = taps_;
+      const int64_t tiles = (e + tile - 1) / tile;
+      taps_ = std::max<int64_t>(taps, 1);
+      for (int64_t border = 0; border < std::min<int64_t>(tiles, 2); ++border) {
+        e = border + 1 == tiles ? *whole - border * tile : tile;
+        emit(index, depth, inner);
+      }
+      taps_ = outer;
+      if (tiles > 2) {
+        e = tile;
+        emit(index, depth, inner);
+      }
+      return;
+    }
+    e = unknown;
     steps(index, depth, inner, axis, 1);
     steps(index, depth, inner, axis, tile);
     steps(index, depth, inner, axis, 1);
@@ -261,6 +291,7 @@ class Counter {
     }
   }
 
+  int64_t taps_ = 1;   // within a tile at the border of an axis: the taps that are written out
   bool tail_ = false;  // within the tail of a vector axis: its extent counts as settled
 };
 

@@ -1,6 +1,7 @@
 // Known compositions through the tile chooser and the general lowering, to the bit.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "fusion/tiles/choose_schedule.h"
@@ -141,6 +142,56 @@ TEST(RegionBlocks, ConvolutionAddRelu) {
       expect_right(graph, inputs);
       schedule::Layouts layouts;
       layouts[x] = layouts[r] = layouts[y] = schedule::Layout{{0, 2, 3, 1}, {}};
+      layouts[w] = schedule::Layout{{0, 2, 3, 1}, {{0, 16}}};
+      expect_right(graph, inputs, layouts);
+    }
+}
+
+// Groups of few channels: the register tile lies within a group, whatever divides its width.
+TEST(RegionBlocks, GroupedConvolution) {
+  for (const auto& [groups, in, out] : {std::array<int64_t, 3>{5, 8, 8}, {3, 4, 4}, {2, 3, 24}, {2, 2, 68}}) {
+    Graph graph;
+    GraphBuilder b(graph);
+    const std::vector<int64_t> shape = {1, groups * in, 4, 17}, kernel = {groups * out, in, 3, 3};
+    const Value x = b.input("x", {DataType::float32, {1, groups * in, 4, 17}}),
+                w = b.input("w", {DataType::float32, {groups * out, in, 3, 3}});
+    const Value c = convolution(b, x, w, 1, 1, groups);
+    const Value y = b.map_broadcast(ScalarOp::max, {c, b.scalar(DataType::float32, 0.0)});
+    b.output(y, "y");
+    const std::vector<Tensor> inputs = {random_tensor(shape, 1), random_tensor(kernel, 2)};
+    expect_right(graph, inputs);
+    schedule::Layouts layouts;
+    layouts[x] = layouts[y] = schedule::Layout{{0, 2, 3, 1}, {}};
+    const machine::Machine machine = machine::host_machine("x86-64-v3");
+    layouts[w] = schedule::Layout{
+        {0, 2, 3, 1},
+        {{0, fusion::contraction_tile(machine, DataType::float32, 17, groups * out, 1, 0, out).columns}}};
+    expect_right(graph, inputs, layouts);
+  }
+}
+
+// Rows of one to several register tiles whose windows reach into the padding on either side, absent taps included
+// that would turn infinite weights into NaN.
+TEST(RegionBlocks, TilesAtTheBorder) {
+  for (int64_t width : {1, 2, 13, 15, 28, 29})
+    for (const auto& [taps, pad, dilation] :
+         {std::array<int64_t, 3>{3, 1, 1}, {5, 2, 1}, {7, 3, 1}, {3, 4, 4}, {2, 1, 1}}) {
+      Graph graph;
+      GraphBuilder b(graph);
+      const Value x = b.input("x", {DataType::float32, {1, 2, 3, width}}),
+                  w = b.input("w", {DataType::float32, {16, 2, 1, taps}});
+      graph::ConvolutionAttributes a;
+      a.strides = {1, 1};
+      a.dilations = {1, dilation};
+      a.pad_low = a.pad_high = {0, pad};
+      const Value c = b.convolution(x, w, a);
+      const Value y = b.map_broadcast(ScalarOp::max, {c, b.scalar(DataType::float32, 0.0)});
+      b.output(y, "y");
+      std::vector<Tensor> inputs = {random_tensor({1, 2, 3, width}, 1), random_tensor({16, 2, 1, taps}, 2)};
+      inputs[1].mutable_as<float>()[0] = std::numeric_limits<float>::infinity();
+      expect_right(graph, inputs);
+      schedule::Layouts layouts;
+      layouts[x] = layouts[y] = schedule::Layout{{0, 2, 3, 1}, {}};
       layouts[w] = schedule::Layout{{0, 2, 3, 1}, {{0, 16}}};
       expect_right(graph, inputs, layouts);
     }

@@ -500,7 +500,7 @@ class Generator {
     for (int64_t g = 1; g <= channels; ++g)
       if (channels % g == 0) divisors.push_back(g);
     a.groups = random_.chance(60) ? 1 : random_.chance(50) ? channels : random_.one_of(divisors);
-    Shape w = {a.groups * random_.one_of<int64_t>({1, 1, 2, 3, a.groups == 1 ? 17 : 1}), channels / a.groups};
+    Shape w = {a.groups * random_.one_of<int64_t>({1, 1, 2, 3, a.groups == 1 ? 17 : 8}), channels / a.groups};
     int64_t work = count(sizes(x)) / channels * w[0].value() * w[1].value();
     for (int d = 2; d < rank(x); ++d) {
       w.push_back(random_.between(1, 3));

@@ -74,6 +74,7 @@ class Chooser : UsualSizes {
     ContractionTile tile;
     int contractions = 0;
     bool depthwise = false;
+    int64_t span = 0;   // columns that belong together, 0: all
     int64_t depth = 1;  // elements reduced
   };
 
@@ -129,6 +130,7 @@ class Chooser : UsualSizes {
       const std::vector<int> own = c == node ? identity(f.parallel_axes()) : stored.host_axes.at(c);
       const RowColumn axes = row_and_column(forms_, layouts_, c, options_.usual);
       host.depthwise = axes.depthwise;
+      host.span = axes.span;
       host.row_axis = axes.row >= 0 ? own[static_cast<size_t>(axes.row)] : -1;
       host.column_axis = axes.column >= 0 ? own[static_cast<size_t>(axes.column)] : -1;
     }
@@ -136,7 +138,7 @@ class Chooser : UsualSizes {
     const int64_t rows = host.row_axis >= 0 ? extent(node, host.row_axis) : 1;
     const int64_t columns = host.column_axis >= 0 ? extent(node, host.column_axis) : 1;
     host.tile = contraction_tile(machine_, forms_.form(host.contraction).accumulation->accumulator, rows,
-                                 columns, host.contractions, panel_of(host.contraction));
+                                 columns, host.contractions, panel_of(host.contraction), host.span);
     if (!forms_.form(host.contraction).accumulation->multiply_add)
       host.tile.rows = std::min<int64_t>(host.tile.rows, 4);
     if (host.depthwise) host.tile = {std::min<int64_t>(rows, 7), machine_.lanes(DataType::float32)};

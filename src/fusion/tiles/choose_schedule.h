@@ -22,8 +22,9 @@ schedule::Schedule choose_schedule(const schedule::RegionForms& forms, const sch
 struct ContractionTile {
   int64_t rows = 1, columns = 1;
 };
-// `contractions` accumulate side by side; `panel`: the columns are fixed by an operand's layout, 0: free.
+// `contractions` accumulate side by side; `panel`: the columns are fixed by an operand's layout, 0: free; `span`: so
+// many neighbouring columns belong together and a tile lies within them, 0: all do.
 ContractionTile contraction_tile(const machine::Machine& machine, DataType accumulator, int64_t rows,
-                                 int64_t columns, int contractions, int64_t panel);
+                                 int64_t columns, int contractions, int64_t panel, int64_t span = 0);
 
 }  // namespace fusewise::fusion

@@ -17,6 +17,9 @@ using schedule::Value;
 
 namespace {
 
+// Fewer columns that belong together do not fill enough of a vector: lanes are gathered instead.
+constexpr int64_t least_span = 4;
+
 // The axis along which dimension `dim` of a read moves one by one.
 int axis_along(const Read& read, size_t dim) {
   const IndexExpr& e = read.index[dim];
@@ -134,6 +137,27 @@ int contiguous_axis(const RegionForms& forms, const schedule::Layouts& layouts, 
   return ContiguousAxes(forms, layouts).of(node);
 }
 
+// Columns that a read does not tell apart: the divisor by which it divides their axis and nothing else; 0 if it does
+// more with that axis, or nothing at all.
+static int64_t columns_together(const Read& read, int column) {
+  int64_t divisor = 0;
+  for (const IndexExpr& e : read.index) {
+    const auto in = [&](const graph::LinearIndex& l) {
+      return std::any_of(l.terms.begin(), l.terms.end(),
+                         [&](const graph::AxisTerm& t) { return t.axis == column; });
+    };
+    if (in(e.linear)) return 0;
+    for (const graph::QuasiTerm& q : e.quasi) {
+      if (!in(q.inner)) continue;
+      const bool alone = q.inner.terms.size() == 1 && q.inner.terms[0].coefficient.is(1) &&
+                         q.inner.constant.is(0) && q.divisor.is_constant();
+      if (!alone || divisor != 0) return 0;
+      divisor = q.divisor.value();
+    }
+  }
+  return divisor;
+}
+
 RowColumn row_and_column(const RegionForms& forms, const schedule::Layouts& layouts, NodeId node,
                          const SymbolValues& usual) {
   const Form& form = forms.form(node);
@@ -168,6 +192,12 @@ RowColumn row_and_column(const RegionForms& forms, const schedule::Layouts& layo
   result.depthwise = std::all_of(form.reads.begin(), form.reads.end(),
                                  [&](const Read& read) { return uses(read, result.column); });
   result.vector_operand = static_cast<int>(vector_read - form.reads.data());
+  for (const Read& read : form.reads)
+    if (&read != vector_read)
+      if (const int64_t span = columns_together(read, result.column); span >= least_span) {
+        result.span = span;
+        result.depthwise = false;
+      }
   return result;
 }
 

@@ -29,6 +29,8 @@ struct RowColumn {
   int row = -1, column = -1;
   int vector_operand = -1;
   bool depthwise = false;
+  // So many neighbouring columns share what another operand is read at (the channels of a group); 0: all of them.
+  int64_t span = 0;
 };
 RowColumn row_and_column(const schedule::RegionForms& forms, const schedule::Layouts& layouts,
                          graph::NodeId node, const SymbolValues& usual);

@@ -86,6 +86,23 @@ bool Lowering::uniform(const Guard& guard, const Box& box, const Form& form) con
   return points(guard.expr.linear) && guard.expr.quasi.empty() && !guard.expr.gathered;
 }
 
+// True if the guard is a constant for every element and tap once the register tile and the taps are written out: the
+// tile lies at a constant place, and the guard's taps are few.
+bool Lowering::settled(const Guard& guard, const Box& box, const Tile& tile, const Form& form) const {
+  constexpr int64_t most_taps = 16;
+  if (!guard.expr.quasi.empty() || guard.expr.gathered) return false;
+  return std::all_of(guard.expr.linear.terms.begin(), guard.expr.linear.terms.end(),
+                     [&](const graph::AxisTerm& t) {
+                       const auto axis = static_cast<size_t>(t.axis);
+                       if (form.axes[axis].reduction) {
+                         const Dim& taps = form.axes[axis].extent;
+                         return taps.is_constant() && taps.value() <= most_taps;
+                       }
+                       return t.axis != tile.vector_axis && box[axis].extent.exact &&
+                              builder_.constant_value(box[axis].low).has_value();
+                     });
+}
+
 StmtId Lowering::emit_accumulate_body(int index, const Box& box, const KnownGuards& known) {
   const NodeId node = stage(index).node;
   const Form& form = forms_.form(node);
@@ -117,7 +134,8 @@ StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, Buf
                                 Coordinates& axes, int reduction, std::vector<const Guard*>& open) {
   const NodeId node = stage(index).node;
   const Form& form = forms_.form(node);
-  if (reduction == static_cast<int>(form.axes.size())) return update(index, tile, accumulators, axes, open);
+  if (reduction == static_cast<int>(form.axes.size()))
+    return update(index, box, tile, accumulators, axes, open);
 
   const auto axis = static_cast<size_t>(reduction);
   ExprId begin = zero(), end = dim_expr(form.axes[axis].extent);
@@ -153,10 +171,18 @@ StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, Buf
     axes[axis] = begin;
     return reduction_nest(index, box, tile, accumulators, axes, reduction + 1, rest);
   }
-  // Few constant taps of the innermost loop are unrolled, so that neighbouring windows share their loads.
+  // Few constant taps of the innermost loop are unrolled, so that neighbouring windows share their loads; so are taps
+  // that are absent for some windows of a tile at the border only.
+  const auto settles = [&](const Guard* guard) {
+    return settled(*guard, box, tile, form) &&
+           std::any_of(guard->expr.linear.terms.begin(), guard->expr.linear.terms.end(),
+                       [&](const graph::AxisTerm& t) { return t.axis == reduction; });
+  };
+  const bool border = std::any_of(rest.begin(), rest.end(), settles);
   const bool innermost = std::all_of(form.axes.begin() + reduction + 1, form.axes.end(),
                                      [](const graph::Axis& a) { return a.extent.is(1); });
-  const bool unrolled = innermost && trips && *trips <= 8 && builder_.constant_value(begin) == 0;
+  const bool unrolled =
+      trips && (border || (innermost && *trips <= 8)) && builder_.constant_value(begin) == 0;
   const VariableId k = builder_.variable("k", {DataType::int64, 1});
   builder_.set_range(
       k, 0, trips && builder_.constant_value(begin) == 0 ? *trips - 1 : std::numeric_limits<int64_t>::max());
@@ -165,13 +191,17 @@ StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, Buf
   return builder_.loop(unrolled ? LoopKind::unrolled : LoopKind::serial, k, begin, end, 1, body);
 }
 
-StmtId Lowering::update(int index, const Tile& tile, BufferId accumulators, const Coordinates& axes,
-                        const std::vector<const Guard*>& open) {
+StmtId Lowering::update(int index, const Box& box, const Tile& tile, BufferId accumulators,
+                        const Coordinates& axes, const std::vector<const Guard*>& open) {
   const NodeId node = stage(index).node;
   const Form& form = forms_.form(node);
   const DataType type = form.accumulation->accumulator;
-  ExprId condition = kernel::none;
-  for (const Guard* guard : open) condition = both(condition, guard_expr(node, *guard, axes, kernel::none));
+  // What is constant in each copy of the unrolled tile decides whether the copy is there, and masks nothing.
+  ExprId condition = kernel::none, present = kernel::none;
+  for (const Guard* guard : open) {
+    ExprId& holds = settled(*guard, box, tile, form) ? present : condition;
+    holds = both(holds, guard_expr(node, *guard, axes, kernel::none));
+  }
 
   const ExprId old = builder_.load(accumulators, tile.position);
   std::map<int, ExprId> done;
@@ -188,7 +218,9 @@ StmtId Lowering::update(int index, const Tile& tile, BufferId accumulators, cons
     next = combined(form.accumulation->combine, type, old, convert(value, type));
   }
   if (condition != kernel::none) next = builder_.apply(ScalarOp::select, {type, 1}, condition, next, old);
-  return over_tile(tile, builder_.store(accumulators, tile.position, next));
+  StmtId store = builder_.store(accumulators, tile.position, next);
+  if (present != kernel::none) store = builder_.branch(present, store);
+  return over_tile(tile, store);
 }
 
 // --- The interior of an axis along which taps can fall on padding.
@@ -203,7 +235,9 @@ struct Interior {
 }  // namespace
 
 // Where a register tile spans several windows, the part of the axis on which no tap of any window falls on padding
-// runs without guards, the border one window at a time (its taps cut by the loop bounds).
+// runs without guards. At a constant place the tiles at the border stay whole: their taps are written out, each for
+// the windows that have it (`border_tiles`). Elsewhere the border runs one window at a time, its taps cut by the loop
+// bounds.
 StmtId Lowering::loop_interior(int index, const Box& box, int axis, int64_t tile, bool vector,
                                const KnownGuards& known, const Continuation& next) {
   Interior interior;
@@ -233,6 +267,9 @@ StmtId Lowering::loop_interior(int index, const Box& box, int axis, int64_t tile
   const ExprId end = builder_.max(builder_.min(interior.end, high), begin);
   KnownGuards inside = known;
   inside.insert(interior.guards.begin(), interior.guards.end());
+  if (const auto whole =
+          vector ? std::nullopt : border_tiles(box, axis, tile, begin, end, known, inside, next))
+    return *whole;
   std::vector<StmtId> statements;
   const auto part = [&](ExprId from, ExprId to, int64_t step, const KnownGuards& facts) {
     const ExprId count = builder_.sub(to, from);
@@ -246,6 +283,38 @@ StmtId Lowering::loop_interior(int index, const Box& box, int axis, int64_t tile
   part(low, begin, 1, known);
   part(begin, end, tile, inside);
   part(end, high, 1, known);
+  return builder_.block(std::move(statements));
+}
+
+// The tiles of an axis at a constant place, where [begin, end) has no padding: the few that reach beyond it one by
+// one, the others as a loop. None if place or border is known at run time only, or if many tiles reach beyond.
+std::optional<StmtId> Lowering::border_tiles(const Box& box, int axis, int64_t tile, ExprId begin, ExprId end,
+                                             const KnownGuards& known, const KnownGuards& inside,
+                                             const Continuation& next) {
+  constexpr int64_t most_tiles = 2;  // on each side
+  const BoxDim& dim = box[static_cast<size_t>(axis)];
+  const auto low = builder_.constant_value(dim.low), first = builder_.constant_value(begin),
+             last = builder_.constant_value(end);
+  if (!low || !first || !last || !dim.extent.exact || *dim.extent.exact <= 0) return std::nullopt;
+  const int64_t extent = *dim.extent.exact, tiles = (extent + tile - 1) / tile;
+  const auto end_of = [&](int64_t t) { return std::min((t + 1) * tile, extent); };
+  int64_t leading = 0, trailing = 0;
+  while (leading < tiles && *low + leading * tile < *first) ++leading;
+  while (leading + trailing < tiles && *low + end_of(tiles - 1 - trailing) > *last) ++trailing;
+  if (leading > most_tiles || trailing > most_tiles) return std::nullopt;
+  const auto part = [&](int64_t from, int64_t to) {
+    Box inner = box;
+    inner[static_cast<size_t>(axis)].low = builder_.integer(*low + from);
+    inner[static_cast<size_t>(axis)].extent = exact_extent(builder_, to - from);
+    return inner;
+  };
+  std::vector<StmtId> statements;
+  for (int64_t t = 0; t < leading; ++t) statements.push_back(next(part(t * tile, end_of(t)), known));
+  if (leading + trailing < tiles)
+    statements.push_back(
+        loop_over(part(leading * tile, end_of(tiles - 1 - trailing)), axis, tile, true, false, inside, next));
+  for (int64_t t = tiles - trailing; t < tiles; ++t)
+    statements.push_back(next(part(t * tile, end_of(t)), known));
   return builder_.block(std::move(statements));
 }
 

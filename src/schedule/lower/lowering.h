@@ -129,15 +129,19 @@ class Lowering {
   StmtId emit_accumulate_body(int stage, const Box& box, const KnownGuards& known);
   StmtId reduction_nest(int stage, const Box& box, const Tile& tile, BufferId accumulators, Coordinates& axes,
                         int reduction, std::vector<const Guard*>& open);
-  StmtId update(int stage, const Tile& tile, BufferId accumulators, const Coordinates& axes,
+  StmtId update(int stage, const Box& box, const Tile& tile, BufferId accumulators, const Coordinates& axes,
                 const std::vector<const Guard*>& open);
   ExprId combined(Combine combine, DataType type, ExprId a, ExprId b);
   ExprId identity_of(Combine combine, DataType type);
   BufferId register_buffer(const char* name, DataType type, int64_t elements,
                            std::vector<StmtId>& statements);
   bool uniform(const Guard& guard, const Box& box, const Form& form) const;
+  bool settled(const Guard& guard, const Box& box, const Tile& tile, const Form& form) const;
   StmtId loop_interior(int stage, const Box& box, int axis, int64_t tile, bool vector,
                        const KnownGuards& known, const Continuation& next);
+  std::optional<StmtId> border_tiles(const Box& box, int axis, int64_t tile, ExprId begin, ExprId end,
+                                     const KnownGuards& known, const KnownGuards& inside,
+                                     const Continuation& next);
   std::vector<int> stages_of_body(int stage) const;
   std::vector<int> axes_in_body(int stage, NodeId node) const;
   std::optional<std::pair<ExprId, ExprId>> guard_range(const Form& form, const Guard& guard,
