@@ -190,6 +190,8 @@ Bounded beside_infinity(ScalarOp op, Bounded a, Bounded b, DataType type) {
 
 Bounded evaluate_floats(ScalarOp op, Bounded a, Bounded b, DataType type) {
   if (arity_of(op) == 1) b = {};
+  // An operand that may be NaN: even what has two values only may be NaN, too.
+  if (std::isinf(a.error) || std::isinf(b.error)) return unknown(ideal(op, a.value, b.value));
   if (!std::isfinite(a.value) || !std::isfinite(b.value)) return beside_infinity(op, a, b, type);
   Bounded result;
   if (is_step(op)) {
@@ -361,7 +363,7 @@ Bounded evaluate_bounded(ScalarOp op, std::span<const Bounded> operands, DataTyp
 
 void BoundedSum::add(Bounded term) {
   sum_ += term.value;
-  magnitudes_ += std::fabs(term.value) + term.error;
+  if (std::isfinite(term.value)) magnitudes_ += std::fabs(term.value) + term.error;
   errors_ += term.error;
   ++count_;
 }
@@ -373,16 +375,16 @@ void BoundedSum::add_product(Bounded a, Bounded b) {
 }
 
 Bounded BoundedSum::result() const {
-  if (std::isnan(sum_) || std::isinf(sum_)) return {sum_, std::isinf(errors_) ? infinity : 0};
+  if (std::isnan(sum_)) return {sum_, std::isinf(errors_) ? infinity : 0};
   if (!is_float(type_)) return {sum_, errors_};
   DataType accumulator = accumulator_of(type_);
   double n = static_cast<double>(count_);
   double growth = n * (unit_roundoff(accumulator) + double_roundoff);
   if (growth >= 0.5) return unknown(sum_);
   double error = errors_ + growth / (1 - growth) * magnitudes_ + n * least_positive(accumulator);
-  // A partial sum in another order may overflow although the whole does not.
-  if (magnitudes_ + error > greatest_finite(accumulator)) return unknown(sum_);
-  return {sum_, error};
+  // A partial sum in another order may overflow although the whole does not, or meets an infinity of the other sign.
+  if (!(magnitudes_ + error <= greatest_finite(accumulator))) return unknown(sum_);
+  return {sum_, std::isinf(sum_) ? 0 : error};
 }
 
 bool is_within(double actual, Bounded expected) {

@@ -7,9 +7,9 @@
 #include "fusion/tiles/choose_schedule.h"
 #include "graph/builder.h"
 #include "kernel/passes/pipeline.h"
-#include "random.h"
 #include "region_runner.h"
 #include "schedule/schedule_text.h"
+#include "support/random.h"
 
 namespace fusewise::test {
 namespace {

@@ -2,9 +2,9 @@
 // their tiles, vector axes, grid loops, phases. Most are legal; `build_tree` has the last word.
 #pragma once
 
-#include "random.h"
 #include "schedule/region_forms.h"
 #include "schedule/schedule.h"
+#include "support/random.h"
 
 namespace fusewise::test {
 

@@ -1,23 +1,15 @@
-// Random regions: graphs composed at random of maps, views, reductions, contractions, windows, gathers and counters,
-// in several types, with constant and symbolic sizes (0, 1, primes, what is just beside a vector), with inputs to run
-// them on and layouts of the values at the border.
+// Random regions: random graphs with layouts of the values at the border.
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
-#include "graph/graph.h"
-#include "graph/interpreter/tensor.h"
 #include "schedule/schedule.h"
+#include "support/random_graphs/random_graph.h"
 
 namespace fusewise::test {
 
-struct RegionCase {
+struct RegionCase : GraphCase {
   uint64_t seed = 0;
-  graph::Graph graph;
-  std::vector<graph::Tensor> inputs;  // of the graph, in order
-  SymbolValues symbols;
   schedule::Layouts layouts;
 };
 

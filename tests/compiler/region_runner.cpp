@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "codegen/codegen.h"
+#include "graph/form.h"
 #include "graph/interpreter/interpreter.h"
 #include "kernel/interpreter.h"
 #include "kernel/passes/pipeline.h"
@@ -31,6 +32,60 @@ graph::Region whole_region(const graph::Graph& graph) {
   for (const graph::GraphOutput& o : graph.outputs) region.outputs.push_back(o.value);
   std::sort(region.outputs.begin(), region.outputs.end());
   region.outputs.erase(std::unique(region.outputs.begin(), region.outputs.end()), region.outputs.end());
+  return region;
+}
+
+namespace {
+
+// Members in between: what depends on a member, and what a member depends on.
+void close(const graph::Graph& graph, std::vector<bool>& member) {
+  std::vector<bool> after(member), before(member);
+  for (graph::NodeId n = 0; n < graph.size(); ++n)
+    for (Value v : graph.node(n).operands)
+      if (after[v.node]) after[n] = true;
+  for (graph::NodeId n = static_cast<graph::NodeId>(graph.size()); n-- > 0;)
+    if (before[n])
+      for (Value v : graph.node(n).operands) before[v.node] = true;
+  for (graph::NodeId n = 0; n < graph.size(); ++n) member[n] = after[n] && before[n];
+}
+
+}  // namespace
+
+graph::Region random_part(const graph::Graph& graph, Random& random) {
+  const auto users = graph::users(graph);
+  std::vector<graph::NodeId> nodes;
+  for (graph::NodeId n = 0; n < graph.size(); ++n)
+    if (graph::has_form(graph, n)) nodes.push_back(n);
+  std::vector<bool> member(graph.size(), false);
+  std::vector<graph::NodeId> grown = {random.one_of(nodes)};
+  member[grown[0]] = true;
+  for (int64_t more = random.between(0, 12); more > 0; --more) {
+    const graph::NodeId from = random.one_of(grown);
+    std::vector<graph::NodeId> next = users[from];
+    for (Value v : graph.node(from).operands) next.push_back(v.node);
+    if (next.empty()) continue;
+    const graph::NodeId n = random.one_of(next);
+    if (!graph::has_form(graph, n) || member[n]) continue;
+    member[n] = true;
+    grown.push_back(n);
+  }
+  close(graph, member);
+  // What is read outside is an output, and now and then something that nobody asked for.
+  graph::Region region;
+  std::vector<bool> needed(graph.size(), false);
+  for (const graph::GraphOutput& o : graph.outputs) needed[o.value.node] = true;
+  for (graph::NodeId n = 0; n < graph.size(); ++n)
+    if (!member[n])
+      for (Value v : graph.node(n).operands) needed[v.node] = true;
+  for (graph::NodeId n : nodes)
+    if (member[n] && (needed[n] || users[n].empty() || random.chance(8))) region.outputs.push_back({n, 0});
+  for (Value v : region.outputs) needed[v.node] = true;
+  for (graph::NodeId n = static_cast<graph::NodeId>(graph.size()); n-- > 0;) {
+    if (!member[n] || !needed[n]) continue;
+    region.nodes.push_back(n);
+    for (Value v : graph.node(n).operands) needed[v.node] = true;
+  }
+  std::reverse(region.nodes.begin(), region.nodes.end());
   return region;
 }
 
@@ -168,8 +223,13 @@ RegionOracle::RegionOracle(const graph::Graph& of_graph, graph::Region of_region
       for (const Dim& d : data->type.shape) shape.push_back(d.value());
       values[{n, 0}] = Tensor::borrow(data->type.element, shape, data->bytes);
     }
-  const std::vector<Tensor> expected = graph::interpret(*graph, inputs);
-  for (size_t i = 0; i < graph->outputs.size(); ++i) values[graph->outputs[i].value] = expected[i];
+  graph::InterpretOptions options;
+  for (const Value v : graph::region_inputs(*graph, region))
+    if (!values.count(v)) options.also.push_back(v);
+  options.also.insert(options.also.end(), region.outputs.begin(), region.outputs.end());
+  const std::vector<Tensor> results = graph::interpret(*graph, inputs, options);
+  for (size_t i = 0; i < options.also.size(); ++i)
+    values[options.also[i]] = results[graph->outputs.size() + i];
 }
 
 Layout RegionOracle::layout_of(Value v) const {

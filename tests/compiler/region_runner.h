@@ -12,6 +12,7 @@
 #include "graph/region.h"
 #include "schedule/lower.h"
 #include "schedule/schedule.h"
+#include "support/random.h"
 
 namespace fusewise::test {
 
@@ -28,7 +29,7 @@ struct RegionOracle {
   const graph::Graph* graph;
   const schedule::Layouts* layouts;
   graph::Region region;
-  std::map<graph::Value, graph::Tensor> values;  // row-major: inputs and wanted outputs
+  std::map<graph::Value, graph::Tensor> values;  // row-major: what the region reads and writes
   SymbolValues symbols;
 
   // Runs a kernel (as lowered, or what passes or a test made of it) in the kernel interpreter. Empty if it is right,
@@ -58,6 +59,8 @@ class CompiledKernels {
 
 // All nodes that have a form, materialising the graph's outputs.
 graph::Region whole_region(const graph::Graph& graph);
+// Some connected nodes, with what lies between them, materialising what others read and now and then more.
+graph::Region random_part(const graph::Graph& graph, Random& random);
 
 // Empty if all agree, else what differs, with the kernel's text. `inputs` are the graph's inputs in order.
 std::string check_region(const graph::Graph& graph, const graph::Region& region,

@@ -26,7 +26,7 @@ void BoundedReduction::clear() {
   count_ = 0;
   not_finite_ = unknown_ = false;
   exact_ = true;
-  magnitude_ = most_ = above_one_ = 1;
+  magnitude_ = most_ = above_one_ = below_one_ = 1;
   squares_ = sum_of_magnitudes_ = 0;
   value_ = 1;
   if (combine_ == Combine::max || combine_ == Combine::min) {
@@ -52,6 +52,7 @@ void BoundedReduction::add(const Bounded& x) {
       magnitude_ *= std::abs(x.value);
       most_ *= std::abs(x.value) + x.error;
       above_one_ *= std::max(1.0, std::abs(x.value) + x.error);
+      below_one_ *= std::min(1.0, std::max(0.0, std::abs(x.value) - x.error));
       return;
     case Combine::max:
       value_ = greater_of(value_, x.value);
@@ -75,8 +76,11 @@ Bounded BoundedReduction::sum() const {
 }
 
 Bounded BoundedReduction::product() const {
-  if (not_finite_) return {value_, exact_ ? 0 : unknown};
   const DataType accumulator = accumulator_of(type_);
+  // In another order the finite factors may underflow to 0 before they meet an infinity.
+  if (not_finite_)
+    return {value_,
+            exact_ && (std::isnan(value_) || below_one_ > 4 * least_positive(accumulator)) ? 0 : unknown};
   if (!is_float(type_) && above_one_ > 0x1p31) return {value_, unknown};  // narrower types wrap, too
   const double gamma = accumulated(count_ + 1, accumulator, model_);
   if (!(above_one_ * (1 + gamma) <= greatest_finite(accumulator))) return {value_, unknown};

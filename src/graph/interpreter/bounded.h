@@ -48,7 +48,7 @@ class BoundedReduction {
   double magnitude_ = 1,
          most_ = 1;  // products: of the factors' magnitudes, and of the greatest they may have
   double squares_ = 0, sum_of_magnitudes_ = 0;  // probable sums: of the errors
-  double above_one_ = 1;                        // products: what a partial product may reach
+  double above_one_ = 1, below_one_ = 1;        // products: the most and the least that a part may be
 };
 
 }  // namespace fusewise::graph

@@ -1,0 +1,126 @@
+#include "support/random_graphs/composer.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "graph/form.h"
+#include "graph/shape_rules.h"
+
+namespace fusewise::test {
+
+GraphCase Composer::compose() {
+  const auto inputs = random_.between(1, 2);
+  for (int64_t i = 0; i < inputs; ++i) pool_.push_back(new_input(random_type(), random_sizes()));
+  const auto operations = random_.between(options_.least_operations, options_.most_operations);
+  int64_t done = 0;
+  for (int64_t attempt = 0; done < operations && attempt < 20 + 8 * operations; ++attempt)
+    done += try_operation() ? 1 : 0;
+  if (options_.promises) add_promises();
+  add_outputs();
+  if (options_.odd_borders) add_odd_outputs();
+  check_symbols();
+  return std::move(case_);
+}
+
+bool Composer::try_operation() {
+  static constexpr std::pair<Maker, int> makers[] = {
+      {&Composer::unary, 16},       {&Composer::binary, 22},
+      {&Composer::select, 3},       {&Composer::cast, 5},
+      {&Composer::reduce, 13},      {&Composer::broadcast, 5},
+      {&Composer::reshape, 8},      {&Composer::transpose, 6},
+      {&Composer::slice, 6},        {&Composer::pad, 5},
+      {&Composer::concat, 5},       {&Composer::dot, 11},
+      {&Composer::convolution, 7},  {&Composer::window, 6},
+      {&Composer::gather, 5},       {&Composer::iota, 3},
+      {&Composer::dims, 1},         {&Composer::split, 2},
+      {&Composer::same_again, 2},   {&Composer::transposed_convolution, 1},
+      {&Composer::pad_from_inside, 1}};
+  static constexpr std::pair<Maker, int> blocks[] = {
+      {&Composer::softmax, 4},   {&Composer::norm, 4},     {&Composer::layers, 4},
+      {&Composer::attention, 2}, {&Composer::repeated, 2}, {&Composer::convolution_block, 3}};
+  std::vector<Maker> choices;
+  for (const auto& [maker, weight] : makers) choices.insert(choices.end(), static_cast<size_t>(weight), maker);
+  if (options_.blocks)
+    for (const auto& [maker, weight] : blocks)
+      choices.insert(choices.end(), static_cast<size_t>(weight), maker);
+  return try_maker(random_.one_of(choices));
+}
+
+bool Composer::try_maker(Maker maker) {
+  next_source();
+  const size_t before = case_.graph.size();
+  Value made;
+  try {
+    made = (this->*maker)().value_or(Value{});
+  } catch (const UserError&) {
+    made = {};
+  }
+  // What was appended before a refusal stays: it is dead, or becomes an output.
+  for (size_t n = before; n < case_.graph.size(); ++n) check_node(static_cast<graph::NodeId>(n));
+  if (made.node == graph::no_node || made.node < before) return false;
+  pool_.push_back(made);
+  return true;
+}
+
+// Neighbours are one model operator now and then.
+void Composer::next_source() {
+  auto& nodes = case_.graph.model_nodes;
+  if (nodes.empty() || random_.chance(65))
+    nodes.push_back({"n" + std::to_string(nodes.size()), "Op", "t" + std::to_string(nodes.size())});
+  builder_.set_source(static_cast<uint32_t>(nodes.size() - 1));
+}
+
+// Throws Unfit when the symbols' values do not satisfy what a node requires, or when it is too large.
+void Composer::check_node(graph::NodeId node) const {
+  for (const graph::Requirement& r : graph::requirements_of(case_.graph, node))
+    if (!graph::holds(r, case_.symbols)) throw Unfit{};
+  for (int64_t s : sizes({node, 0}))
+    if (s < 0) throw Unfit{};
+  if (count(sizes({node, 0})) > 4 * options_.most_elements) throw Unfit{};
+}
+
+// Every symbol has to follow from the shape of an input.
+void Composer::check_symbols() const {
+  std::set<std::string> bound;
+  for (const graph::GraphInput& input : case_.graph.inputs)
+    for (const Dim& d : shape({input.node, 0}))
+      if (const auto symbol = d.as_symbol()) bound.insert(*symbol);
+  for (graph::NodeId n = 0; n < case_.graph.size(); ++n)
+    for (const Dim& d : shape({n, 0}))
+      for (const std::string& symbol : d.symbols())
+        if (!bound.contains(symbol)) throw Unfit{};
+}
+
+// Every value that nothing reads, and now and then one that is read.
+void Composer::add_outputs() {
+  const auto users = graph::users(case_.graph);
+  for (graph::NodeId n = 0; n < case_.graph.size(); ++n) {
+    if (!graph::has_form(case_.graph, n)) continue;
+    if (!users[n].empty() && !random_.chance(8)) continue;
+    const bool named = std::any_of(case_.graph.outputs.begin(), case_.graph.outputs.end(),
+                                   [&](const graph::GraphOutput& o) { return o.value.node == n; });
+    if (!named) case_.graph.outputs.push_back({{n, 0}, "y" + std::to_string(case_.graph.outputs.size())});
+  }
+  if (case_.graph.outputs.empty()) throw Unfit{};
+}
+
+void Composer::add_odd_outputs() {
+  const auto add = [&](Value v) {
+    case_.graph.outputs.push_back({v, "y" + std::to_string(case_.graph.outputs.size())});
+  };
+  if (random_.chance(15)) add(random_.one_of(case_.graph.outputs).value);
+  if (random_.chance(15)) add({static_cast<graph::NodeId>(random_.below(static_cast<int64_t>(case_.graph.size()))), 0});
+  if (random_.chance(5) && !case_.graph.inputs.empty()) add({random_.one_of(case_.graph.inputs).node, 0});
+  random_.shuffle(case_.graph.outputs);
+}
+
+GraphCase random_graph(uint64_t seed, const GraphOptions& options) {
+  for (uint64_t again = 0;; ++again) try {
+      return Composer(seed + again * 0x100000001ULL, options).compose();
+    } catch (const Composer::Unfit&) {
+    }
+}
+
+}  // namespace fusewise::test
