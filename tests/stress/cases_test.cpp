@@ -3,11 +3,13 @@
 
 #include "codegen/codegen.h"
 #include "stress/graph_case.h"
+#include "stress/region_case.h"
 
 namespace fusewise::test {
 namespace {
 
 std::string outcome(const Case& text) {
+  if (text.has("schedule")) return outcome_of_region(text);
   const GraphCase what = graph_of(text);
   const GraphOracle oracle(what);
   for (const GraphSettings& settings : settings_of(text)) {

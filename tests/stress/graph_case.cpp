@@ -35,7 +35,9 @@ Case to_case(const std::string& name, const GraphCase& what, const std::vector<G
   result.name = name;
   std::string lines;
   for (const GraphSettings& s : settings) lines += to_text(s) + '\n';
-  result.blocks = {{"settings", lines}, {"graph", print_all(what.graph)}, {"inputs", print_all(inputs)}};
+  if (!lines.empty()) result.blocks.push_back({"settings", lines});
+  result.blocks.push_back({"graph", print_all(what.graph)});
+  result.blocks.push_back({"inputs", print_all(inputs)});
   return result;
 }
 

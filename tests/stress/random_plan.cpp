@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "compiler/random_schedule.h"
+#include "cost/facts.h"
 #include "cost/tree_price.h"
-#include "fusion/layouts.h"
 #include "fusion/plain_schedule.h"
 #include "fusion/tiles/choose_schedule.h"
 #include "graph/form.h"
@@ -29,13 +29,14 @@ class Chooser {
         symbols_(symbols),
         graph_(planned.graph),
         random_(seed),
-        once_(fusion::constant_only(planned.graph)),
+        once_(graph_.size(), false),
         needed_(graph_.size(), false),
         cluster_(graph_.size(), -1),
         again_(graph_.size()) {
+    const cost::GraphFacts facts = cost::graph_facts(graph_, planned.plan_options.machine, symbols);
+    for (NodeId n = 0; n < graph_.size(); ++n) once_[n] = facts.at(n).constant_only;
     for (const graph::GraphOutput& o : graph_.outputs) needed_[o.value.node] = true;
     for (NodeId n = static_cast<NodeId>(graph_.size()); n-- > 0;) {
-      for (const Dim& d : graph_.type({n, 0}).shape) once_[n] = once_[n] && d.is_constant();
       if (needed_[n])
         for (Value v : graph_.node(n).operands) needed_[v.node] = true;
       needed_[n] = needed_[n] && graph::has_form(graph_, n);

@@ -102,7 +102,7 @@ std::optional<Composer::Value> Composer::convolution() {
   for (int64_t g = 1; g <= channels; ++g)
     if (channels % g == 0) divisors.push_back(g);
   const int64_t groups = random_.chance(60) ? 1 : random_.chance(50) ? channels : random_.one_of(divisors);
-  return convolve(x, groups, random_.one_of<int64_t>({1, 1, 2, 3, groups == 1 ? 17 : 1}), 3, true);
+  return convolve(x, groups, random_.one_of<int64_t>({1, 1, 2, 3, groups == 1 ? 17 : 8}), 3, true);
 }
 
 // As a convolution of the operand with zeros between its elements.
