@@ -127,7 +127,7 @@ class Attempt {
     options_.threads = settings.threads;
   }
 
-  std::vector<Tensor> run(Counts* seen) {
+  std::vector<Tensor> run(Counts* seen, const std::function<void(kernel::Kernel&)>& damage = {}) {
     compiler::Planned planned = compiler::plan_graph(case_.graph, options_);
     if (settings_.plan != 0) planned.plan.regions = random_regions(planned, case_.symbols, settings_.plan);
     if (seen) count(planned, *seen);
@@ -135,6 +135,8 @@ class Attempt {
     std::vector<compiler::KernelCall> calls;
     for (const fusion::PlannedRegion& r : planned.plan.regions)
       calls.push_back(kernels.add(r.region, r.schedule, planned.plan.layouts));
+    if (damage)
+      for (kernel::Kernel& k : kernels.kernels) damage(k);
     const bool compiles =
         settings_.execution == Execution::compiled || settings_.execution == Execution::guarded;
     std::string library;
@@ -240,6 +242,11 @@ std::string without_numbers(const std::string& words) {
 
 std::vector<Tensor> outputs_of(const GraphCase& what, const GraphSettings& settings, int runs) {
   return Attempt(what, settings, runs).run(nullptr);
+}
+
+std::vector<Tensor> outputs_of(const GraphCase& what, const GraphSettings& settings,
+                               const std::function<void(kernel::Kernel&)>& damage) {
+  return Attempt(what, settings).run(nullptr, damage);
 }
 
 GraphOutcome run_graph(const GraphCase& what, const GraphOracle& oracle, const GraphSettings& settings,

@@ -2,6 +2,7 @@
 // graph as it was: to the bit in strict mode, within three times the proven bound of one evaluation in default mode.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 
 #include "compiler/compiler.h"
 #include "graph/interpreter/double_interpreter.h"
+#include "kernel/kernel.h"
 #include "support/random_graphs/random_graph.h"
 
 namespace fusewise::test {
@@ -53,6 +55,9 @@ class GraphOracle {
 // What comes out: the whole compiler, then a run (of machine code: several, with the same bits, and inputs that stay as
 // they are). Throws what it throws.
 std::vector<graph::Tensor> outputs_of(const GraphCase& what, const GraphSettings& settings, int runs = 2);
+// The same with lowered kernels damaged: what tests of the tests need.
+std::vector<graph::Tensor> outputs_of(const GraphCase& what, const GraphSettings& settings,
+                                      const std::function<void(kernel::Kernel&)>& damage);
 
 using Counts = std::map<std::string, int64_t>;
 

@@ -64,8 +64,31 @@ TEST(Shrink, KeepsChainsAndNumbers) {
   EXPECT_LE(small.graph.size(), 4U) << graph::print(small.graph);
 }
 
-// A kernel of which one fault is planted: every constant 0 in it is another number. Found, shrunk, written as text,
-// read back and found again.
+// A fault planted into kernels: they add where they should subtract.
+TEST(Shrink, FindsAPlantedFault) {
+  const auto damage = [](kernel::Kernel& k) {
+    for (kernel::Expr& e : k.exprs)
+      if (e.kind == kernel::ExprKind::apply && e.op == ScalarOp::sub && is_float(e.type.element))
+        e.op = ScalarOp::add;
+  };
+  const GraphSettings settings;
+  const auto fails = [&](const GraphCase& c) {
+    const GraphOracle oracle(c);
+    return !oracle.judge(outputs_of(c, settings, damage), settings.numerics).empty();
+  };
+  int found = 0;
+  for (uint64_t seed = 1; found < 3; ++seed) {
+    GraphCase what = random_graph(seed, large());
+    if (!has_map(what.graph, ScalarOp::sub) || !fails(what)) continue;
+    ++found;
+    const GraphCase small = shrink(std::move(what), fails);
+    EXPECT_LE(small.graph.size(), 4U) << graph::print(small.graph);
+    EXPECT_TRUE(has_map(small.graph, ScalarOp::sub)) << graph::print(small.graph);
+    EXPECT_TRUE(fails(small));
+  }
+}
+
+// What is written as text is read back, to the bit.
 TEST(Shrink, CasesReadBack) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     const GraphCase what = random_graph(seed);
