@@ -116,12 +116,12 @@ TEST(Faults08, DiamondsAroundAProduct) {
   const auto x = m.input("x", DataType::float32, {"n", 4});
   const auto w = m.initializer(initializer_of("w", ramp({4, 4}, -1, 0.2)));
   std::string a = m.node("Relu", {x});
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 2; ++i) {
     const auto r = m.node("MatMul", {a, w}), s = m.node("Softmax", {a}, {{"axis", 0}});
     a = m.node("Tanh", {m.node("Add", {m.node("Add", {a, r}), m.node("Mul", {s, r})})});
   }
   m.output_without_shape(a, DataType::float32);
-  for (const int64_t n : {0, 1, 5}) expect_right(m, {ramp({n, 4}, -2, 0.3)});
+  for (const int64_t n : {0, 1, 5}) expect_right(m, {ramp({n, 4}, -2, 0.3)}, {}, 0, n == 5);
 }
 
 // 25. A bias lies along the axis that broadcasting says, and may enlarge the product.
@@ -211,7 +211,7 @@ TEST(Faults35, ScalesOfOtherShapes) {
       const auto n = norm_of_primitives(m, x, 1, axes, axes);
       const auto s = m.input("s", DataType::float32, OnnxShape(shape.begin(), shape.end()));
       m.output_without_shape(m.node("Add", {m.node("Mul", {s, n}), s}), DataType::float32);
-      expect_right(m, {ramp({4, 2, 3}, 0, 0.37), ramp(shape, 1, 0.5)}, {}, 0, shape.size() == 1);
+      expect_right(m, {ramp({4, 2, 3}, 0, 0.37), ramp(shape, 1, 0.5)}, {}, 0, shape.size() == 4);
     }
 }
 

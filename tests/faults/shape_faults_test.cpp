@@ -37,7 +37,7 @@ TEST(Faults17, SymbolsThatAreOne) {
   m.output_without_shape(m.node("Softmax", {sum}, {{"axis", 0}}), DataType::float32);
   for (const auto& [n, k] : {std::pair<int64_t, int64_t>{1, 5}, {5, 1}, {5, 5}, {1, 1}, {17, 1}, {1, 16}, {0, 0}}) {
     SCOPED_TRACE(testing::Message() << n << " and " << k);
-    expect_right(m, {ramp({n, 4}, -1, 0.1), ramp({k, 4}, 2, 0.3)});
+    expect_right(m, {ramp({n, 4}, -1, 0.1), ramp({k, 4}, 2, 0.3)}, {}, 0, n > k);
   }
 }
 
@@ -92,7 +92,8 @@ TEST(Faults18, ReductionsOverNothing) {
           else
             attributes.push_back({"axes", std::vector<int64_t>{s.axis}});
           m.output_without_shape(m.node(op, operands, attributes), DataType::float32);
-          expect_right(m, {floats(s.from, {})}, {std::vector<double>(s.elements, neutral)}, 0, symbolic && keepdims == 0);
+          expect_right(m, {floats(s.from, {})}, {std::vector<double>(s.elements, neutral)}, 0,
+                       symbolic && keepdims == 0 && s.from.size() == 3 && neutral == 0);
         }
   const std::vector<int64_t> axes = {1};
   expect_node(17, "ReduceMax", {tensor(DataType::int32, {2, 0}, {})}, {{"axes", axes}}, DataType::int32, {-2147483648.0, -2147483648.0});

@@ -116,16 +116,15 @@ class Promises : public testing::TestWithParam<size_t> {};
 TEST_P(Promises, HoldForEveryPlan) {
   const auto& [name, expression] = expressions()[GetParam()];
   for (const DataType type : {DataType::float32, DataType::float16})
-    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{5, 37}, {17, 16}, {1, 3}}) {
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{5, 37}, {17, 3}}) {
       const GraphCase what = compared_with_itself(expression, type, rows, columns, static_cast<uint64_t>(rows));
       const GraphOracle oracle(what);
-      for (uint64_t plan = 0; plan <= 4; ++plan)
-        for (const char* target : {"x86-64-v3", "x86-64-v4"}) {
-          const GraphSettings settings{Numerics::default_, FusionMode::on, target, plan % 2 ? 1 : 5,
-                                       plan % 2 ? Execution::lowered : Execution::passed, plan};
-          const GraphOutcome outcome = run_graph(what, oracle, settings);
-          EXPECT_EQ(outcome.words, "") << name << ", " << to_text(settings) << "\n" << graph::print(what.graph);
-        }
+      for (uint64_t plan = 0; plan <= 3; ++plan) {
+        const GraphSettings settings{Numerics::default_, FusionMode::on, plan % 2 ? "x86-64-v3" : "x86-64-v4",
+                                     plan % 2 ? 1 : 5, plan % 2 ? Execution::lowered : Execution::passed, plan};
+        const GraphOutcome outcome = run_graph(what, oracle, settings);
+        EXPECT_EQ(outcome.words, "") << name << ", " << to_text(settings) << "\n" << graph::print(what.graph);
+      }
     }
 }
 
@@ -134,13 +133,10 @@ TEST_P(Promises, HoldForMachineCodeAndRepeat) {
   const auto& [name, expression] = expressions()[GetParam()];
   const GraphCase what = compared_with_itself(expression, DataType::float32, 61, 37, 1);
   const GraphOracle oracle(what);
-  for (const uint64_t plan : {0, 1})
-    for (const int threads : {1, 2, 5}) {
-      const GraphSettings settings{Numerics::default_, FusionMode::on, "native", threads, Execution::compiled, plan};
-      const GraphOutcome outcome = run_graph(what, oracle, settings);
-      EXPECT_EQ(outcome.words, "") << name << ", " << to_text(settings);
-    }
-  outputs_of(what, {Numerics::default_, FusionMode::on, "native", 5, Execution::compiled, 0}, 20);
+  const GraphSettings random_plan{Numerics::default_, FusionMode::on, "native", 2, Execution::compiled, 1};
+  EXPECT_EQ(run_graph(what, oracle, random_plan).words, "") << name;
+  const GraphSettings planned{Numerics::default_, FusionMode::on, "native", 5, Execution::compiled, 0};
+  EXPECT_EQ(oracle.judge(outputs_of(what, planned, 20), Numerics::default_), "") << name;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Promises, testing::Range(size_t{0}, expressions().size()),
