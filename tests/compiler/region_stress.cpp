@@ -264,8 +264,8 @@ Tally run_stress(const RegionStress& options) {
     const std::lock_guard lock(mutex);
     all.add(worker.tally);
   };
-  const unsigned count =
-      options.threads > 0 ? static_cast<unsigned>(options.threads) : std::max(1U, std::thread::hardware_concurrency());
+  const unsigned count = options.threads > 0 ? static_cast<unsigned>(options.threads)
+                                             : std::max(1U, std::thread::hardware_concurrency());
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < count; ++i) threads.emplace_back(work);
   work();

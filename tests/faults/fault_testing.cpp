@@ -43,7 +43,8 @@ std::vector<double> numbers(const Tensor& t) {
   const auto size = static_cast<size_t>(bytes_of(t.element));
   for (int64_t i = 0; i < t.count(); ++i)
     result.push_back(
-        convert(load_scalar(t.bytes().data() + static_cast<size_t>(i) * size, t.element), DataType::float64).f);
+        convert(load_scalar(t.bytes().data() + static_cast<size_t>(i) * size, t.element), DataType::float64)
+            .f);
   return result;
 }
 
@@ -93,9 +94,8 @@ void expect_right(const GraphCase& what, const Expected& expected, double tolera
       const std::vector<Tensor> outputs = outputs_of(what, way);
       EXPECT_EQ(oracle.judge(outputs, way.numerics), "") << graph::print(what.graph);
       for (size_t i = 0; i < expected.size(); ++i)
-        EXPECT_EQ(difference(outputs.at(i), expected[i], tolerance), "")
-            << "output " << i << "\n"
-            << graph::print(what.graph);
+        EXPECT_EQ(difference(outputs.at(i), expected[i], tolerance), "") << "output " << i << "\n"
+                                                                         << graph::print(what.graph);
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what() << "\n" << graph::print(what.graph);
     }
@@ -123,7 +123,8 @@ OnnxBuilder node_model(int64_t opset, const std::string& op_type, const std::vec
     if (fixed(i)) {
       names.push_back(model.initializer(initializer_of(name, inputs[i])));
     } else {
-      names.push_back(model.input(name, inputs[i].element, OnnxShape(inputs[i].shape.begin(), inputs[i].shape.end())));
+      names.push_back(
+          model.input(name, inputs[i].element, OnnxShape(inputs[i].shape.begin(), inputs[i].shape.end())));
     }
   }
   model.output_without_shape(model.node(op_type, names, std::move(attributes)), result);
@@ -132,7 +133,9 @@ OnnxBuilder node_model(int64_t opset, const std::string& op_type, const std::vec
 
 }  // namespace
 
-OnnxAttributes cast_to(DataType type) { return {{"to", OnnxAttributeValue(int64_t{onnx_element_type(type)})}}; }
+OnnxAttributes cast_to(DataType type) {
+  return {{"to", OnnxAttributeValue(int64_t{onnx_element_type(type)})}};
+}
 
 void expect_node(int64_t opset, const std::string& op_type, const std::vector<Tensor>& inputs,
                  OnnxAttributes attributes, DataType result, const std::vector<double>& expected,
@@ -144,7 +147,8 @@ void expect_node(int64_t opset, const std::string& op_type, const std::vector<Te
     std::vector<Tensor> given;
     for (size_t i = 0; i < inputs.size(); ++i)
       if (!fixed(i)) given.push_back(inputs[i]);
-    expect_right(node_model(opset, op_type, inputs, attributes, result, fixed), given, {expected}, tolerance, way == 0);
+    expect_right(node_model(opset, op_type, inputs, attributes, result, fixed), given, {expected}, tolerance,
+                 way == 0);
   }
 }
 

@@ -39,9 +39,10 @@ TEST(Faults01, InnerValuesOfGelu) {
   const auto t4 = m.node("Mul", {x, t3});
   for (const auto& t : {t4, t2, t3}) m.output_without_shape(t, DataType::float32);
   const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
-  expect_right(m, {floats({3}, {-1, 0, 2})},
-               {{-sigmoid(-1.702), 0, 2 * sigmoid(3.404)}, {-1.702, 0, 3.404}, {sigmoid(-1.702), 0.5, sigmoid(3.404)}},
-               1e-6);
+  expect_right(
+      m, {floats({3}, {-1, 0, 2})},
+      {{-sigmoid(-1.702), 0, 2 * sigmoid(3.404)}, {-1.702, 0, 3.404}, {sigmoid(-1.702), 0.5, sigmoid(3.404)}},
+      1e-6);
 }
 
 OnnxBuilder convolution_norm_relu() {
@@ -59,8 +60,9 @@ OnnxBuilder convolution_norm_relu() {
 TEST(Faults01, InnerValuesOfBlocks) {
   OnnxBuilder norm;
   const auto x = norm.input("x", DataType::float32, {"n", 13});
-  const auto y = norm.node("LayerNormalization", {x, norm.initializer(initializer_of("g", ramp({13}, 1, 0.1))),
-                                                  norm.initializer(initializer_of("b", ramp({13}, 0, 0.2)))});
+  const auto y =
+      norm.node("LayerNormalization", {x, norm.initializer(initializer_of("g", ramp({13}, 1, 0.1))),
+                                       norm.initializer(initializer_of("b", ramp({13}, 0, 0.2)))});
   norm.output_without_shape(norm.node("Softmax", {norm.node("Gelu", {y}, {}, "", "")}), DataType::float32);
   norm.opsets = {{"", 20}};
   expect_inner_values(imported(norm, {ramp({5, 13}, -3, 0.1)}));
@@ -73,8 +75,9 @@ TEST(Faults02, ConvolutionWithAnotherReader) {
     OnnxBuilder m;
     const auto x = m.input("x", DataType::float32, {1, 1, 1, 1});
     const auto c = m.node("Conv", {x, m.floats("w", {1, 1, 1, 1}, {1})});
-    const auto y1 = m.node("BatchNormalization", {c, m.floats("s", {1}, {2}), m.floats("b", {1}, {0}),
-                                                  m.floats("mean", {1}, {0}), m.floats("v", {1}, {1})},
+    const auto y1 = m.node("BatchNormalization",
+                           {c, m.floats("s", {1}, {2}), m.floats("b", {1}, {0}), m.floats("mean", {1}, {0}),
+                            m.floats("v", {1}, {1})},
                            {{"epsilon", OnnxAttributeValue(0.0f)}});
     m.output_without_shape(y1, DataType::float32);
     m.output_without_shape(as_output ? c : m.node("Relu", {c}), DataType::float32);
@@ -89,9 +92,10 @@ TEST(Faults04, TailsOfReductionsOverFunctions) {
       SCOPED_TRACE(n);
       OnnxBuilder m;
       const auto x = m.input("x", DataType::float32, {5, n});
-      const auto y = exponential
-                         ? m.node("Exp", {x})
-                         : m.node("Add", {m.node("Mul", {x, m.floats("two", {}, {2})}), m.floats("q", {}, {0.25f})});
+      const auto y =
+          exponential
+              ? m.node("Exp", {x})
+              : m.node("Add", {m.node("Mul", {x, m.floats("two", {}, {2})}), m.floats("q", {}, {0.25f})});
       const double one = exponential ? 1 : 0.25;
       const auto size = static_cast<size_t>(n);
       Expected expected;
@@ -131,10 +135,12 @@ TEST(Faults25, BiasOfAProduct) {
     OnnxBuilder m;
     const auto x = m.input("x", DataType::float32, OnnxShape(a.begin(), a.end()));
     const auto w = m.initializer(initializer_of("w", ramp(b, 0, 1)));
-    const std::string c = fixed ? m.initializer(initializer_of("c", bias))
-                                : m.input("c", DataType::float32, OnnxShape(bias.shape.begin(), bias.shape.end()));
+    const std::string c =
+        fixed ? m.initializer(initializer_of("c", bias))
+              : m.input("c", DataType::float32, OnnxShape(bias.shape.begin(), bias.shape.end()));
     m.output_without_shape(m.node("Relu", {m.node("Add", {m.node("MatMul", {x, w}), c})}), DataType::float32);
-    std::vector<Tensor> inputs = {floats(a, std::vector<double>(static_cast<size_t>(graph::element_count(a)), 1))};
+    std::vector<Tensor> inputs = {
+        floats(a, std::vector<double>(static_cast<size_t>(graph::element_count(a)), 1))};
     if (!fixed) inputs.push_back(bias);
     expect_right(m, inputs, {expected});
   };
@@ -153,15 +159,23 @@ TEST(Faults25, BiasOfAProduct) {
 TEST(Faults26, WhatIsAddedToAConvolution) {
   for (const int64_t groups : {1, 2, 4})
     for (const bool fixed : {false, true})
-      for (const std::vector<int64_t>& shape :
-           {std::vector<int64_t>{1, 4, 2, 2}, {4, 1, 1}, {1, 4, 1, 1}, {2}, {1, 1, 1, 2}, {3, 1, 1, 1}, {3, 4, 2, 2}}) {
+      for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1, 4, 2, 2},
+                                                {4, 1, 1},
+                                                {1, 4, 1, 1},
+                                                {2},
+                                                {1, 1, 1, 2},
+                                                {3, 1, 1, 1},
+                                                {3, 4, 2, 2}}) {
         OnnxBuilder m;
         const auto x = m.input("x", DataType::float32, {3, 4, 2, 2});
-        const auto w = m.initializer(initializer_of("w", floats({4, 4 / groups, 1, 1}, std::vector<double>(static_cast<size_t>(16 / groups), 0))));
+        const auto w = m.initializer(initializer_of(
+            "w", floats({4, 4 / groups, 1, 1}, std::vector<double>(static_cast<size_t>(16 / groups), 0))));
         const Tensor added = ramp(shape);
         const std::string c = fixed ? m.initializer(initializer_of("c", added))
                                     : m.input("c", DataType::float32, OnnxShape(shape.begin(), shape.end()));
-        m.output_without_shape(m.node("Add", {m.node("Conv", {x, w}, {{"group", OnnxAttributeValue(groups)}}), c}), DataType::float32);
+        m.output_without_shape(
+            m.node("Add", {m.node("Conv", {x, w}, {{"group", OnnxAttributeValue(groups)}}), c}),
+            DataType::float32);
         std::vector<Tensor> inputs = {ramp({3, 4, 2, 2}, -3, 0.25)};
         if (!fixed) inputs.push_back(added);
         // The output is what was added, broadcast to [3, 4, 2, 2].
@@ -178,8 +192,9 @@ TEST(Faults26, WhatIsAddedToAConvolution) {
 }
 
 // Mean, difference, square, mean, root, quotient: the primitives that a layer norm is written in.
-std::string norm_of_primitives(OnnxBuilder& m, const std::string& x, int64_t keepdims, std::vector<int64_t> first,
-                               std::vector<int64_t> second, double exponent = 2, bool root = true) {
+std::string norm_of_primitives(OnnxBuilder& m, const std::string& x, int64_t keepdims,
+                               std::vector<int64_t> first, std::vector<int64_t> second, double exponent = 2,
+                               bool root = true) {
   const auto mean = [&](const std::string& v, const std::vector<int64_t>& axes) {
     OnnxAttributes attributes = {{"keepdims", OnnxAttributeValue(keepdims)}};
     if (!axes.empty()) attributes.push_back({"axes", axes});
@@ -248,10 +263,11 @@ TEST(Faults44, ReadersOfScattersAndGathers) {
   const auto producer = m.node("Mul", {x, two});
   const auto gathered = m.node("Gather", {m.node("Exp", {producer}), i});
   m.output_without_shape(m.node("Add", {gathered, u}), DataType::float32);
-  expect_right(m,
-               {floats({5}, {0, 1, 2, 3, 4}), tensor(DataType::int64, {4}, {1, 1, 4, 1}), floats({4}, {1, 2, 3, 4})},
-               {{0, 4, 1, 1.5, 3.5}, {std::exp(2.0) + 1, std::exp(2.0) + 2, std::exp(8.0) + 3, std::exp(2.0) + 4}},
-               1e-6);
+  expect_right(
+      m,
+      {floats({5}, {0, 1, 2, 3, 4}), tensor(DataType::int64, {4}, {1, 1, 4, 1}), floats({4}, {1, 2, 3, 4})},
+      {{0, 4, 1, 1.5, 3.5}, {std::exp(2.0) + 1, std::exp(2.0) + 2, std::exp(8.0) + 3, std::exp(2.0) + 4}},
+      1e-6);
 }
 
 // 59. A rank-1 norm whose scale is itself of rank 1, or the norm.
@@ -261,12 +277,15 @@ TEST(Faults59, NormOfAVector) {
     const auto x = m.input("x", DataType::float32, {4});
     const auto n = norm_of_primitives(m, x, 1, {-1}, {-1});
     const auto scale = m.floats("s", {4}, {1, 2, 3, 4});
-    m.output_without_shape(m.node("Mul", form == 0 ? std::vector{scale, n} : form == 1 ? std::vector{n, scale} : std::vector{n, n}),
+    m.output_without_shape(m.node("Mul", form == 0   ? std::vector{scale, n}
+                                         : form == 1 ? std::vector{n, scale}
+                                                     : std::vector{n, n}),
                            DataType::float32);
     const double one = 1 / std::sqrt(1.25);
     const std::vector<double> norm = {-1.5 * one, -0.5 * one, 0.5 * one, 1.5 * one};
     std::vector<double> expected;
-    for (size_t k = 0; k < 4; ++k) expected.push_back(norm[k] * (form == 2 ? norm[k] : static_cast<double>(k + 1)));
+    for (size_t k = 0; k < 4; ++k)
+      expected.push_back(norm[k] * (form == 2 ? norm[k] : static_cast<double>(k + 1)));
     expect_right(m, {floats({4}, {1, 2, 3, 4})}, {expected}, 1e-5);
   }
 }

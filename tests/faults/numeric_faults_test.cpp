@@ -24,9 +24,11 @@ TEST(Faults05, SoftmaxOfAProduct) {
           GraphCase what = imported(m, {floats({1, 3}, {big, 0, 0})});
           for (const auto fusion : {fusion::FusionMode::on, fusion::FusionMode::off})
             for (const uint64_t plan : {0, 1, 2}) {
-              const GraphSettings settings{compiler::Numerics::default_, fusion, "x86-64-v3", 1, Execution::passed, plan};
+              const GraphSettings settings{
+                  compiler::Numerics::default_, fusion, "x86-64-v3", 1, Execution::passed, plan};
               const std::vector<double> out = numbers(outputs_of(what, settings)[0]);
-              for (const double v : out) EXPECT_FALSE(std::isnan(v)) << to_text(settings) << " " << c << " " << big;
+              for (const double v : out)
+                EXPECT_FALSE(std::isnan(v)) << to_text(settings) << " " << c << " " << big;
               const double first = big > 0 ? (log ? 0 : 1) : (log ? -infinite : 0);
               if (big > 0 || !log) {
                 EXPECT_EQ(out[0], first) << to_text(settings) << " " << c << " " << big;
@@ -39,7 +41,8 @@ TEST(Faults05, ProductOfMatricesScaled) {
   OnnxBuilder m;
   const auto x = m.input("x", DataType::float32, {2, 3});
   const auto y = m.node("MatMul", {x, m.initializer(initializer_of("w", ramp({3, 5}, -2e9, 3.1e8)))});
-  m.output_without_shape(m.node("Softmax", {m.node("Mul", {y, m.floats("c", {}, {1.0f / 3})})}), DataType::float32);
+  m.output_without_shape(m.node("Softmax", {m.node("Mul", {y, m.floats("c", {}, {1.0f / 3})})}),
+                         DataType::float32);
   const GraphCase what = imported(m, {ramp({2, 3}, 1, 0.7)});
   expect_right(what, {{0, 0, 0, 0, 1, 0, 0, 0, 0, 1}}, 1e-6);
 }
@@ -63,13 +66,15 @@ TEST(Faults06, NormsOfALargeMean) {
         const auto v = m.node("Add", {mean_of(m.node("Mul", {d, d})), m.floats("e", {}, {1e-5f})});
         y = m.node("Div", {d, m.node("Sqrt", {v})});
       } else {
-        y = m.node("LayerNormalization", {in, m.initializer(initializer_of("g", floats({16}, std::vector<double>(16, 1))))});
+        y = m.node("LayerNormalization",
+                   {in, m.initializer(initializer_of("g", floats({16}, std::vector<double>(16, 1))))});
       }
       m.output_without_shape(y, DataType::float32);
       const GraphCase what = imported(m, {x});
       expect_right(what);
       for (const auto numerics : {compiler::Numerics::strict, compiler::Numerics::default_})
-        EXPECT_NEAR(numbers(outputs_of(what, {numerics, fusion::FusionMode::on, "x86-64-v3", 1, Execution::passed, 0})[0])[0],
+        EXPECT_NEAR(numbers(outputs_of(what, {numerics, fusion::FusionMode::on, "x86-64-v3", 1,
+                                              Execution::passed, 0})[0])[0],
                     wanted[k], mean > 5e3 ? 0.1 : 1.5e-2);
     }
     ++k;
@@ -97,12 +102,18 @@ TEST(Faults07, NaNThroughMapsInEveryLane) {
     const Tensor in = floats({n}, x), zero = floats({}, {0}), six = floats({}, {6});
     expect_node(17, "Relu", {in}, {}, DataType::float32, mapped([](double v) { return std::max(v, 0.0); }));
     expect_node(17, "Sign", {in}, {}, DataType::float32, mapped([](double v) { return v > 0 ? 1.0 : -1.0; }));
-    expect_node(17, "LeakyRelu", {in}, {{"alpha", OnnxAttributeValue(0.5f)}}, DataType::float32, mapped([](double v) { return v < 0 ? v / 2 : v; }));
-    expect_node(17, "Clip", {in, zero, six}, {}, DataType::float32, mapped([](double v) { return std::max(v, 0.0); }));
-    expect_node(17, "Max", {in, zero}, {}, DataType::float32, mapped([](double v) { return std::max(v, 0.0); }));
-    expect_node(17, "Max", {zero, in}, {}, DataType::float32, mapped([](double v) { return std::max(v, 0.0); }));
-    expect_node(17, "Min", {in, zero}, {}, DataType::float32, mapped([](double v) { return std::min(v, 0.0); }));
-    expect_node(17, "Min", {zero, in}, {}, DataType::float32, mapped([](double v) { return std::min(v, 0.0); }));
+    expect_node(17, "LeakyRelu", {in}, {{"alpha", OnnxAttributeValue(0.5f)}}, DataType::float32,
+                mapped([](double v) { return v < 0 ? v / 2 : v; }));
+    expect_node(17, "Clip", {in, zero, six}, {}, DataType::float32,
+                mapped([](double v) { return std::max(v, 0.0); }));
+    expect_node(17, "Max", {in, zero}, {}, DataType::float32,
+                mapped([](double v) { return std::max(v, 0.0); }));
+    expect_node(17, "Max", {zero, in}, {}, DataType::float32,
+                mapped([](double v) { return std::max(v, 0.0); }));
+    expect_node(17, "Min", {in, zero}, {}, DataType::float32,
+                mapped([](double v) { return std::min(v, 0.0); }));
+    expect_node(17, "Min", {zero, in}, {}, DataType::float32,
+                mapped([](double v) { return std::min(v, 0.0); }));
   }
 }
 
@@ -136,14 +147,16 @@ TEST(Faults09, TheMaximumOfRoundedNumbersIsOneOfThem) {
     expect_right(what);
     for (const auto fusion : {fusion::FusionMode::on, fusion::FusionMode::operators, fusion::FusionMode::off})
       for (uint64_t plan = 0; plan < 6; ++plan)
-        for (const double t : numbers(outputs_of(what, {compiler::Numerics::default_, fusion, "x86-64-v3", 1, Execution::passed, plan})[1]))
+        for (const double t : numbers(outputs_of(
+                 what, {compiler::Numerics::default_, fusion, "x86-64-v3", 1, Execution::passed, plan})[1]))
           EXPECT_GE(t, 1);
   }
 }
 
 // 10. Casts in a row are not one cast when the type between them loses something.
 TEST(Faults10, CastsInARow) {
-  const auto chain = [](DataType from, const std::vector<double>& in, const std::vector<DataType>& types, const std::vector<double>& out) {
+  const auto chain = [](DataType from, const std::vector<double>& in, const std::vector<DataType>& types,
+                        const std::vector<double>& out) {
     OnnxBuilder m;
     std::string y = m.input("x", from, {static_cast<int64_t>(in.size())});
     for (DataType t : types) y = m.node("Cast", {y}, cast_to(t));
@@ -171,8 +184,10 @@ TEST(Faults11, SmallIntegersWrap) {
     m.output_without_shape(m.node("Max", {z, y}), type);
     m.output_without_shape(m.node("Cast", {z}, cast_to(DataType::float32)), DataType::float32);
     const std::vector<double> nine(9, wrapped);
-    expect_right(m, {tensor(type, {9}, std::vector<double>(9, a)), tensor(type, {9}, std::vector<double>(9, b))},
-                 {nine, std::vector<double>(9, wrapped < a ? 1 : 0), std::vector<double>(9, std::max(wrapped, b)), nine});
+    expect_right(m,
+                 {tensor(type, {9}, std::vector<double>(9, a)), tensor(type, {9}, std::vector<double>(9, b))},
+                 {nine, std::vector<double>(9, wrapped < a ? 1 : 0),
+                  std::vector<double>(9, std::max(wrapped, b)), nine});
   };
   chain(DataType::uint8, "Add", 128, 128, 0);
   chain(DataType::int8, "Mul", 100, 2, -56);
@@ -199,7 +214,8 @@ TEST(Faults20, NaNAnywhereInAMaximum) {
     expect_node(17, "ReduceMin", {in}, last, DataType::float32, reduced);
     OnnxBuilder m;
     const auto v = m.input("x", DataType::float32, {n + 1, 1, n});
-    m.output_without_shape(m.node("MaxPool", {v}, {{"kernel_shape", std::vector<int64_t>{n}}}), DataType::float32);
+    m.output_without_shape(m.node("MaxPool", {v}, {{"kernel_shape", std::vector<int64_t>{n}}}),
+                           DataType::float32);
     reduced.back() = static_cast<double>(std::min<int64_t>(n - 1, 4));
     expect_right(m, {in.reshaped({n + 1, 1, n})}, {reduced});
   }
@@ -232,8 +248,9 @@ TEST(Faults23, SoftmaxOfOddRows) {
 
 // 28. Integer division truncates, and no divisor ends the process.
 TEST(Faults28, IntegerDivision) {
-  const auto int_node = [](const char* op, DataType type, const std::vector<double>& a, const std::vector<double>& b,
-                           const std::vector<double>& expected, OnnxAttributes attributes = {}) {
+  const auto int_node = [](const char* op, DataType type, const std::vector<double>& a,
+                           const std::vector<double>& b, const std::vector<double>& expected,
+                           OnnxAttributes attributes = {}) {
     const auto n = static_cast<int64_t>(a.size());
     expect_node(17, op, {tensor(type, {n}, a), tensor(type, {n}, b)}, std::move(attributes), type, expected);
   };
@@ -249,7 +266,8 @@ TEST(Faults28, IntegerDivision) {
   int_node("Mod", DataType::int32, {least, 4, 4}, {-1, -1, 3}, {0, 0, 1});
   int_node("Mod", DataType::uint8, {200, 7}, {7, 0}, {4, 0});
   int_node("Div", DataType::uint8, {200, 7}, {7, 0}, {28, 0});
-  expect_node(17, "Mod", {floats({3}, {-5, 5, 5.5}), floats({3}, {3, -3, 2})}, {{"fmod", 1}}, DataType::float32, {-2, 2, 1.5});
+  expect_node(17, "Mod", {floats({3}, {-5, 5, 5.5}), floats({3}, {3, -3, 2})}, {{"fmod", 1}},
+              DataType::float32, {-2, 2, 1.5});
 }
 
 // 38. NaN and infinities, and the sign of zero, survive simplification.
@@ -273,7 +291,8 @@ TEST(Faults38, FloatsDoNotCancel) {
   add(m.node("Add", {v, minus_zero}), {infinite, -infinite, nan, 1, 0, -1});
   add(m.node("Neg", {v}), {-infinite, infinite, nan, -1, -0.0, 1});
   add(m.node("Sub", {zero, v}), {-infinite, infinite, nan, -1, 0, 1});
-  add(m.node("Where", {m.node("Less", {v, zero}), m.node("Mul", {v, zero}), v}), {infinite, nan, nan, 1, 0, -0.0});
+  add(m.node("Where", {m.node("Less", {v, zero}), m.node("Mul", {v, zero}), v}),
+      {infinite, nan, nan, 1, 0, -0.0});
   expect_right(m, {floats({6}, x)}, expected);
 }
 
@@ -303,25 +322,30 @@ TEST(Faults48, HalfPrecisionSumsDoNotOverflow) {
   OnnxBuilder sum(17);
   const auto ones = sum.input("x", DataType::float16, {1, 7000});
   const auto total = sum.node("ReduceSum", {ones, sum.ints("axes", {1}, {1})}, {{"keepdims", 0}});
-  sum.output_without_shape(sum.node("Div", {total, sum.initializer(initializer_of("c", tensor(DataType::float16, {}, {7000})))}), DataType::float16);
+  sum.output_without_shape(
+      sum.node("Div", {total, sum.initializer(initializer_of("c", tensor(DataType::float16, {}, {7000})))}),
+      DataType::float16);
   expect_right(sum, {tensor(DataType::float16, {1, 7000}, std::vector<double>(7000, 1))}, {{1}}, 1e-3);
 }
 
 // 50. Folded or not, an operation gives the same bits.
 TEST(Faults50, FoldedAndComputedAreTheSame) {
   const double nan = not_a_number;
-  const std::vector<double> odd = {0, -0.0, infinite, -infinite, nan, 1, -1, 89, 1e-40, 3.4e38, 0.3, -2.5, 1e10};
+  const std::vector<double> odd = {0,  -0.0,  infinite, -infinite, nan,  1,   -1,
+                                   89, 1e-40, 3.4e38,   0.3,       -2.5, 1e10};
   for (const DataType type : {DataType::float32, DataType::float64, DataType::float16}) {
     const Tensor x = tensor(type, {13}, odd);
-    for (const char* op : {"Log", "Sqrt", "Exp", "Tanh", "Erf", "Sin", "Cos", "Tan", "Atan", "Sigmoid", "Round", "Reciprocal", "Floor"}) {
+    for (const char* op : {"Log", "Sqrt", "Exp", "Tanh", "Erf", "Sin", "Cos", "Tan", "Atan", "Sigmoid",
+                           "Round", "Reciprocal", "Floor"}) {
       OnnxBuilder m;
       const auto a = m.input("x", type, {13}), b = m.initializer(initializer_of("c", x));
       m.output_without_shape(m.node(op, {a}), type);
       m.output_without_shape(m.node(op, {b}), type);
       const GraphCase what = imported(m, {x});
       for (const auto numerics : {compiler::Numerics::strict, compiler::Numerics::default_}) {
-        const auto out = outputs_of(what, {numerics, fusion::FusionMode::on, "native", 1,
-                                                type == DataType::float32 ? Execution::compiled : Execution::passed, 0});
+        const auto out =
+            outputs_of(what, {numerics, fusion::FusionMode::on, "native", 1,
+                              type == DataType::float32 ? Execution::compiled : Execution::passed, 0});
         const std::vector<double> first = numbers(out[0]), second = numbers(out[1]);
         for (size_t i = 0; i < first.size(); ++i)
           EXPECT_TRUE((first[i] == second[i] && std::signbit(first[i]) == std::signbit(second[i])) ||
@@ -330,9 +354,11 @@ TEST(Faults50, FoldedAndComputedAreTheSame) {
       }
     }
   }
-  expect_node(17, "Pow", {floats({4}, {0, -0.0, infinite, nan}), floats({4}, {0, 0, 0, 0})}, {}, DataType::float32, {1, 1, 1, 1});
+  expect_node(17, "Pow", {floats({4}, {0, -0.0, infinite, nan}), floats({4}, {0, 0, 0, 0})}, {},
+              DataType::float32, {1, 1, 1, 1});
   expect_node(17, "Sqrt", {floats({2}, {-0.0, -1})}, {}, DataType::float32, {-0.0, nan});
-  expect_node(17, "Div", {floats({3}, {0, 1, -1}), floats({3}, {0, 0, 0})}, {}, DataType::float32, {nan, infinite, -infinite});
+  expect_node(17, "Div", {floats({3}, {0, 1, -1}), floats({3}, {0, 0, 0})}, {}, DataType::float32,
+              {nan, infinite, -infinite});
 }
 
 // 61. The maximum wins, whatever is merged.
@@ -342,7 +368,8 @@ TEST(Faults61, ClipsWithCrossedBounds) {
   OnnxBuilder m;
   const auto v = m.input("x", DataType::float32, {3});
   const auto clip = [&](const std::string& a, const char* name, float low, float high) {
-    return m.node("Clip", {a, m.floats(std::string(name) + "l", {}, {low}), m.floats(std::string(name) + "h", {}, {high})});
+    return m.node("Clip", {a, m.floats(std::string(name) + "l", {}, {low}),
+                           m.floats(std::string(name) + "h", {}, {high})});
   };
   m.output_without_shape(clip(clip(v, "a", 0, 6), "b", 7, 8), DataType::float32);
   m.output_without_shape(clip(clip(v, "c", 7, 8), "d", 0, 6), DataType::float32);
@@ -357,7 +384,10 @@ TEST(Faults83, HalfPrecisionRoundsEachStep) {
     const auto x = m.input("x", type, {"n", 3, 3}), y = m.input("y", type, {3, 3, 3, 3});
     m.output_without_shape(m.node("Mul", {y, m.node("Sqrt", {x})}), type);
     m.output_without_shape(m.node("Mul", {x, m.node("Cos", {x})}), type);
-    m.output_without_shape(m.node("Equal", {m.node("Add", {x, x}), m.node("Mul", {x, m.initializer(initializer_of("two", tensor(type, {}, {2})))})}), DataType::boolean);
+    m.output_without_shape(
+        m.node("Equal", {m.node("Add", {x, x}),
+                         m.node("Mul", {x, m.initializer(initializer_of("two", tensor(type, {}, {2})))})}),
+        DataType::boolean);
     expect_right(m, {ramp({3, 3, 3}, 0.1, 0.37, type), ramp({3, 3, 3, 3}, -3, 0.11, type)});
   }
 }

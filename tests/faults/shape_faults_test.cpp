@@ -33,9 +33,11 @@ TEST(Faults17, SymbolsThatAreOne) {
   const auto x = m.input("x", DataType::float32, {"n", 4}), y = m.input("y", DataType::float32, {"m", 4});
   const auto sum = m.node("Add", {x, y});
   m.output_without_shape(sum, DataType::float32);
-  m.output_without_shape(m.node("ReduceSum", {m.node("Mul", {m.node("Exp", {x}), sum})}, {{"keepdims", 0}}), DataType::float32);
+  m.output_without_shape(m.node("ReduceSum", {m.node("Mul", {m.node("Exp", {x}), sum})}, {{"keepdims", 0}}),
+                         DataType::float32);
   m.output_without_shape(m.node("Softmax", {sum}, {{"axis", 0}}), DataType::float32);
-  for (const auto& [n, k] : {std::pair<int64_t, int64_t>{1, 5}, {5, 1}, {5, 5}, {1, 1}, {17, 1}, {1, 16}, {0, 0}}) {
+  for (const auto& [n, k] :
+       {std::pair<int64_t, int64_t>{1, 5}, {5, 1}, {5, 5}, {1, 1}, {17, 1}, {1, 16}, {0, 0}}) {
     SCOPED_TRACE(testing::Message() << n << " and " << k);
     expect_right(m, {ramp({n, 4}, -1, 0.1), ramp({k, 4}, 2, 0.3)}, {}, 0, n > k);
   }
@@ -44,8 +46,9 @@ TEST(Faults17, SymbolsThatAreOne) {
 // The size of what broadcasts from 1 to 0 is not known before both are: refused, not wrong.
 TEST(Faults17, OneMeetsNothing) {
   OnnxBuilder m;
-  m.output_without_shape(m.node("Add", {m.input("x", DataType::float32, {"n", 4}), m.input("y", DataType::float32, {"m", 4})}),
-                         DataType::float32);
+  m.output_without_shape(
+      m.node("Add", {m.input("x", DataType::float32, {"n", 4}), m.input("y", DataType::float32, {"m", 4})}),
+      DataType::float32);
   EXPECT_THROW(expect_right(m, {ramp({1, 4}), ramp({0, 4})}), UserError);
 }
 
@@ -53,7 +56,8 @@ TEST(Faults17, ReshapedToOneRow) {
   OnnxBuilder m;
   const auto x = m.input("x", DataType::float32, {"n"}), y = m.input("y", DataType::float32, {"m"});
   const auto shape = m.ints("shape", {2}, {-1, 4});
-  m.output_without_shape(m.node("Mul", {m.node("Reshape", {x, shape}), m.node("Reshape", {y, shape})}), DataType::float32);
+  m.output_without_shape(m.node("Mul", {m.node("Reshape", {x, shape}), m.node("Reshape", {y, shape})}),
+                         DataType::float32);
   expect_right(m, {floats({4}, {1, 2, 3, 4}), ramp({8}, 1)}, {{1, 4, 9, 16, 5, 12, 21, 32}});
   expect_right(m, {ramp({8}, 1), floats({4}, {1, 2, 3, 4})}, {{1, 4, 9, 16, 5, 12, 21, 32}});
   expect_right(m, {ramp({4}, 1), ramp({4}, 1)}, {{1, 4, 9, 16}});
@@ -74,9 +78,15 @@ TEST(Faults18, ReductionsOverNothing) {
     int64_t axis;
     size_t elements;
   };
-  for (const auto& [op, neutral] : {std::pair<const char*, double>{"ReduceSum", 0}, {"ReduceProd", 1}, {"ReduceMax", -infinite},
-                                    {"ReduceMin", infinite}, {"ReduceLogSum", -infinite}, {"ReduceLogSumExp", -infinite},
-                                    {"ReduceL1", 0}, {"ReduceL2", 0}, {"ReduceSumSquare", 0}})
+  for (const auto& [op, neutral] : {std::pair<const char*, double>{"ReduceSum", 0},
+                                    {"ReduceProd", 1},
+                                    {"ReduceMax", -infinite},
+                                    {"ReduceMin", infinite},
+                                    {"ReduceLogSum", -infinite},
+                                    {"ReduceLogSumExp", -infinite},
+                                    {"ReduceL1", 0},
+                                    {"ReduceL2", 0},
+                                    {"ReduceSumSquare", 0}})
     for (const Shapes& s : {Shapes{{0}, 0, 1}, {{2, 0, 3}, 1, 6}, {{0, 0}, 0, 0}, {{0, 5}, 1, 0}})
       for (const int64_t keepdims : {0, 1})
         for (const bool symbolic : {false, true}) {
@@ -96,24 +106,33 @@ TEST(Faults18, ReductionsOverNothing) {
                        symbolic && keepdims == 0 && s.from.size() == 3 && neutral == 0);
         }
   const std::vector<int64_t> axes = {1};
-  expect_node(17, "ReduceMax", {tensor(DataType::int32, {2, 0}, {})}, {{"axes", axes}}, DataType::int32, {-2147483648.0, -2147483648.0});
-  expect_node(17, "ReduceMin", {tensor(DataType::uint8, {2, 0}, {})}, {{"axes", axes}}, DataType::uint8, {255, 255});
+  expect_node(17, "ReduceMax", {tensor(DataType::int32, {2, 0}, {})}, {{"axes", axes}}, DataType::int32,
+              {-2147483648.0, -2147483648.0});
+  expect_node(17, "ReduceMin", {tensor(DataType::uint8, {2, 0}, {})}, {{"axes", axes}}, DataType::uint8,
+              {255, 255});
 }
 
 // 19. Products over nothing are zeros, and what is added stays.
 TEST(Faults19, ProductsOverNothing) {
-  expect_node(17, "MatMul", {floats({4, 0}, {}), floats({0, 4}, {})}, {}, DataType::float32, std::vector<double>(16, 0));
-  expect_node(17, "Gemm", {floats({2, 0}, {}), floats({0, 4}, {}), floats({4}, {1, 2, 3, 4})}, {}, DataType::float32, {1, 2, 3, 4, 1, 2, 3, 4});
+  expect_node(17, "MatMul", {floats({4, 0}, {}), floats({0, 4}, {})}, {}, DataType::float32,
+              std::vector<double>(16, 0));
+  expect_node(17, "Gemm", {floats({2, 0}, {}), floats({0, 4}, {}), floats({4}, {1, 2, 3, 4})}, {},
+              DataType::float32, {1, 2, 3, 4, 1, 2, 3, 4});
   expect_node(17, "MatMul", {floats({0, 4, 8}, {}), floats({0, 8, 4}, {})}, {}, DataType::float32, {});
   for (const int64_t k : {0, 1, 3}) {
     OnnxBuilder m;
     const auto a = m.input("a", DataType::float32, {3, "k"}), b = m.input("b", DataType::float32, {"k", 5});
     const auto product = m.node("MatMul", {a, b});
-    m.output_without_shape(m.node("Relu", {m.node("Add", {product, m.initializer(initializer_of("c", ramp({5}, -2)))})}), DataType::float32);
+    m.output_without_shape(
+        m.node("Relu", {m.node("Add", {product, m.initializer(initializer_of("c", ramp({5}, -2)))})}),
+        DataType::float32);
     const double n = static_cast<double>(k);
     std::vector<double> expected;
     for (int i = 0; i < 15; ++i) expected.push_back(std::max(0.0, n + i % 5 - 2));
-    expect_right(m, {floats({3, k}, std::vector<double>(static_cast<size_t>(3 * k), 1)), floats({k, 5}, std::vector<double>(static_cast<size_t>(5 * k), 1))}, {expected});
+    expect_right(m,
+                 {floats({3, k}, std::vector<double>(static_cast<size_t>(3 * k), 1)),
+                  floats({k, 5}, std::vector<double>(static_cast<size_t>(5 * k), 1))},
+                 {expected});
   }
 }
 
@@ -145,7 +164,8 @@ TEST(Faults79, SumsRepeat) {
     EXPECT_EQ(strict, bits(compiler::Numerics::strict, fusion, 6));
     for (const int threads : {1, 2, 6}) {
       const auto first = bits(compiler::Numerics::default_, fusion, threads);
-      for (int again = 0; again < 2; ++again) EXPECT_EQ(first, bits(compiler::Numerics::default_, fusion, threads));
+      for (int again = 0; again < 2; ++again)
+        EXPECT_EQ(first, bits(compiler::Numerics::default_, fusion, threads));
     }
   }
 }

@@ -13,7 +13,8 @@ std::string outcome(const Case& text) {
   const GraphCase what = graph_of(text);
   const GraphOracle oracle(what);
   for (const GraphSettings& settings : settings_of(text)) {
-    const bool compiled = settings.execution == Execution::compiled || settings.execution == Execution::guarded;
+    const bool compiled =
+        settings.execution == Execution::compiled || settings.execution == Execution::guarded;
     if (compiled && !codegen::host_runs(settings.target)) continue;
     const GraphOutcome outcome = run_graph(what, oracle, settings);
     if (outcome.kind == GraphOutcome::Kind::refused) return "refused: " + outcome.words;

@@ -37,7 +37,8 @@ std::string target_of(Random& random) { return random.chance(50) ? "x86-64-v4" :
 std::vector<GraphSettings> ways_of(bool compile, Random& random) {
   GraphSettings strict;
   strict.target = target_of(random);
-  strict.fusion = random.one_of({FusionMode::on, FusionMode::on, FusionMode::on, FusionMode::operators, FusionMode::off});
+  strict.fusion =
+      random.one_of({FusionMode::on, FusionMode::on, FusionMode::on, FusionMode::operators, FusionMode::off});
   strict.threads = random.one_of({1, 2, 5});
   strict.execution = compile ? random.one_of({Execution::compiled, Execution::guarded})
                              : random.one_of({Execution::lowered, Execution::passed});
@@ -58,7 +59,8 @@ void count_graph(const GraphCase& what, Counts& seen) {
     std::string name(graph::name_of(node.op));
     if (node.op == graph::Op::map) name = name_of(graph::attributes<graph::MapAttributes>(node).op);
     found[fmt::format("op {}", name)] = true;
-    const DataType element = node.operands.empty() ? type.element : what.graph.type(node.operands.back()).element;
+    const DataType element =
+        node.operands.empty() ? type.element : what.graph.type(node.operands.back()).element;
     found[fmt::format("type {}", name_of(element))] = true;
     if (name == "cast") found[fmt::format("cast {} to {}", name_of(element), name_of(type.element))] = true;
     if (const auto* a = std::get_if<graph::ConvolutionAttributes>(&node.attributes)) {
@@ -67,7 +69,8 @@ void count_graph(const GraphCase& what, Counts& seen) {
     }
     for (const Dim& d : type.shape) {
       const int64_t size = d.evaluate(what.symbols);
-      if (!d.is_constant()) found[size == 1 ? "dim symbol that is 1" : size == 0 ? "dim symbol that is 0" : "dim symbol"] = true;
+      if (!d.is_constant())
+        found[size == 1 ? "dim symbol that is 1" : size == 0 ? "dim symbol that is 0" : "dim symbol"] = true;
       if (size == 0) found["dim 0"] = true;
     }
   }
@@ -118,9 +121,10 @@ class Stress {
       if (compiled && !codegen::host_runs(settings.target)) continue;
       note_running(seed, settings);
       ++summary_.runs;
-      for (const auto& word : {fmt::format("numerics {}", settings.numerics == Numerics::strict ? "strict" : "default"),
-                               fmt::format("plan {}", settings.plan ? "random" : "the planner's"),
-                               fmt::format("threads {}", settings.threads), settings.target})
+      for (const auto& word :
+           {fmt::format("numerics {}", settings.numerics == Numerics::strict ? "strict" : "default"),
+            fmt::format("plan {}", settings.plan ? "random" : "the planner's"),
+            fmt::format("threads {}", settings.threads), settings.target})
         ++summary_.settings[word];
       GraphOutcome outcome = run_graph(what, *oracle, settings, &summary_.plans);
       if (outcome.kind == GraphOutcome::Kind::refused) {

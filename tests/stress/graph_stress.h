@@ -13,10 +13,10 @@ namespace fusewise::test {
 struct StressOptions {
   int64_t count = 1000;
   uint64_t seed = 1;
-  bool compile = false;      // machine code instead of the kernel interpreter
+  bool compile = false;                // machine code instead of the kernel interpreter
   std::optional<GraphOptions> graphs;  // how they are composed; nothing: by stress_graphs
-  double seconds = 0;        // stop after so long; 0: never
-  int64_t most_failures = 5;  // stop after so many
+  double seconds = 0;                  // stop after so long; 0: never
+  int64_t most_failures = 5;           // stop after so many
 };
 
 struct StressFailure {

@@ -19,7 +19,8 @@ constexpr std::byte poison{0xFF};
 
 class Run {
  public:
-  Run(const program::Program& program, std::span<const kernel::Kernel> kernels, std::span<const Tensor> inputs)
+  Run(const program::Program& program, std::span<const kernel::Kernel> kernels,
+      std::span<const Tensor> inputs)
       : program_(program), kernels_(kernels) {
     std::vector<std::vector<int64_t>> shapes;
     for (const Tensor& input : inputs) shapes.push_back(input.shape);
@@ -113,7 +114,8 @@ class Run {
           before[i].assign(data, data + bytes_of_buffer(id));
           data = before[i].data();
         }
-      arguments.push_back({data, static_cast<int64_t>(bytes_of_buffer(id)) / bytes_of(kernel.buffers[i].element)});
+      arguments.push_back(
+          {data, static_cast<int64_t>(bytes_of_buffer(id)) / bytes_of(kernel.buffers[i].element)});
     }
     std::vector<int64_t> parameters;
     for (const Dim& p : step.parameters) parameters.push_back(p.evaluate(binding_.symbols));

@@ -58,16 +58,18 @@ const std::vector<std::pair<const char*, Expression>>& expressions() {
          a.pad_low = a.pad_high = {1};
          return b.map(ScalarOp::tanh, {b.window_reduce(x, a)});
        }},
-      {"rounded",
-       [](GraphBuilder& b, Value x) {
-         const Value narrow = b.cast(b.map_broadcast(ScalarOp::mul, {x, b.scalar(b.type(x).element, 0.3)}), DataType::bfloat16);
-         return b.map_broadcast(ScalarOp::mul, {b.cast(narrow, b.type(x).element), b.scalar(b.type(x).element, 1.1)});
+      {"rounded", [](GraphBuilder& b, Value x) {
+         const Value narrow = b.cast(b.map_broadcast(ScalarOp::mul, {x, b.scalar(b.type(x).element, 0.3)}),
+                                     DataType::bfloat16);
+         return b.map_broadcast(ScalarOp::mul,
+                                {b.cast(narrow, b.type(x).element), b.scalar(b.type(x).element, 1.1)});
        }}};
   return all;
 }
 
 // t has several readers: its maximum along both axes, what equals it, differences of what is the same, a softmax.
-GraphCase compared_with_itself(const Expression& expression, DataType type, int64_t rows, int64_t columns, uint64_t seed) {
+GraphCase compared_with_itself(const Expression& expression, DataType type, int64_t rows, int64_t columns,
+                               uint64_t seed) {
   GraphCase what;
   GraphBuilder b(what.graph);
   uint32_t source = 0;
@@ -82,7 +84,8 @@ GraphCase compared_with_itself(const Expression& expression, DataType type, int6
   Tensor data(type, {rows, columns});
   const auto size = static_cast<size_t>(bytes_of(type));
   for (size_t at = 0; at < data.bytes().size(); at += size)
-    store_scalar(data.mutable_bytes().data() + at, random_scalar(type, seed % 2 ? Sort::ordinary : Sort::shifted, random));
+    store_scalar(data.mutable_bytes().data() + at,
+                 random_scalar(type, seed % 2 ? Sort::ordinary : Sort::shifted, random));
   what.inputs = {data};
   const Value t = expression(b, x);
   for (const int axis : {0, 1}) {
@@ -96,7 +99,8 @@ GraphCase compared_with_itself(const Expression& expression, DataType type, int6
     b.output(b.reduce(below, Combine::max, {axis}), "promise.zero.peak" + std::to_string(axis));
     next();
     const Value e = b.map(ScalarOp::exp, {below});
-    b.output(b.map_broadcast(ScalarOp::div, {e, b.reduce(e, Combine::sum, {axis}, true)}), "softmax" + std::to_string(axis));
+    b.output(b.map_broadcast(ScalarOp::div, {e, b.reduce(e, Combine::sum, {axis}, true)}),
+             "softmax" + std::to_string(axis));
   }
   next();
   const Value twice = b.map(ScalarOp::add, {t, t});
@@ -106,8 +110,9 @@ GraphCase compared_with_itself(const Expression& expression, DataType type, int6
   b.output(b.map(ScalarOp::sub, {b.map(ScalarOp::add, {twice, twice}), fourfold}), "promise.zero.sum");
   next();
   const Value turned = b.transpose(t, {1, 0});
-  b.output(b.map(ScalarOp::sub, {b.transpose(b.map(ScalarOp::neg, {turned}), {1, 0}), b.map(ScalarOp::neg, {t})}),
-           "promise.zero.turned");
+  b.output(
+      b.map(ScalarOp::sub, {b.transpose(b.map(ScalarOp::neg, {turned}), {1, 0}), b.map(ScalarOp::neg, {t})}),
+      "promise.zero.turned");
   return what;
 }
 
@@ -117,11 +122,16 @@ TEST_P(Promises, HoldForEveryPlan) {
   const auto& [name, expression] = expressions()[GetParam()];
   for (const DataType type : {DataType::float32, DataType::float16})
     for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{5, 37}, {17, 3}}) {
-      const GraphCase what = compared_with_itself(expression, type, rows, columns, static_cast<uint64_t>(rows));
+      const GraphCase what =
+          compared_with_itself(expression, type, rows, columns, static_cast<uint64_t>(rows));
       const GraphOracle oracle(what);
       for (uint64_t plan = 0; plan <= 3; ++plan) {
-        const GraphSettings settings{Numerics::default_, FusionMode::on, plan % 2 ? "x86-64-v3" : "x86-64-v4",
-                                     plan % 2 ? 1 : 5, plan % 2 ? Execution::lowered : Execution::passed, plan};
+        const GraphSettings settings{Numerics::default_,
+                                     FusionMode::on,
+                                     plan % 2 ? "x86-64-v3" : "x86-64-v4",
+                                     plan % 2 ? 1 : 5,
+                                     plan % 2 ? Execution::lowered : Execution::passed,
+                                     plan};
         const GraphOutcome outcome = run_graph(what, oracle, settings);
         EXPECT_EQ(outcome.words, "") << name << ", " << to_text(settings) << "\n" << graph::print(what.graph);
       }

@@ -35,8 +35,8 @@ TEST(RandomGraphs, InterpretedKernelsAreRight) {
   for (const char* type : {"boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
                            "uint64", "float16", "bfloat16", "float32", "float64"})
     covers(fmt::format("type {}", type), 3);
-  for (const char* what : {"dim 0", "dim symbol", "dim symbol that is 1", "several outputs", "convolution grouped",
-                           "convolution 1-d", "convolution 2-d", "convolution 3-d"})
+  for (const char* what : {"dim 0", "dim symbol", "dim symbol that is 1", "several outputs",
+                           "convolution grouped", "convolution 1-d", "convolution 2-d", "convolution 3-d"})
     covers(what, 3);
 }
 

@@ -59,8 +59,8 @@ class Chooser {
   const graph::Graph& graph_;
   Random random_;
   std::vector<bool> once_, needed_;
-  std::vector<int> cluster_;                // by node; the clusters are numbered by one of their nodes
-  std::vector<std::set<NodeId>> again_;     // by cluster: nodes of others that it computes, too
+  std::vector<int> cluster_;             // by node; the clusters are numbered by one of their nodes
+  std::vector<std::set<NodeId>> again_;  // by cluster: nodes of others that it computes, too
 
   // Producers before consumers; empty where clusters wait for each other.
   std::vector<int> order() const {
@@ -218,8 +218,8 @@ class Chooser {
 
 }  // namespace
 
-std::vector<fusion::PlannedRegion> random_regions(const compiler::Planned& planned, const SymbolValues& symbols,
-                                                  uint64_t seed) {
+std::vector<fusion::PlannedRegion> random_regions(const compiler::Planned& planned,
+                                                  const SymbolValues& symbols, uint64_t seed) {
   return Chooser(planned, symbols, seed).choose();
 }
 

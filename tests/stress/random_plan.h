@@ -10,7 +10,7 @@
 namespace fusewise::test {
 
 // UnsupportedError where a node cannot be scheduled on its own.
-std::vector<fusion::PlannedRegion> random_regions(const compiler::Planned& planned, const SymbolValues& symbols,
-                                                  uint64_t seed);
+std::vector<fusion::PlannedRegion> random_regions(const compiler::Planned& planned,
+                                                  const SymbolValues& symbols, uint64_t seed);
 
 }  // namespace fusewise::test

@@ -17,7 +17,8 @@ std::string wrong_with(const GraphCase& what, const Schedule& schedule) {
     RegionRun how;
     how.compile = false;
     how.vector_bits = bits;
-    const std::string words = check_region(what.graph, whole_region(what.graph), schedule, {}, what.inputs, how);
+    const std::string words =
+        check_region(what.graph, whole_region(what.graph), schedule, {}, what.inputs, how);
     if (!words.empty() && !words.starts_with("refused: ")) return words;
   }
   return {};
@@ -58,9 +59,14 @@ void simplify(const GraphCase& what, Schedule& schedule) {
     for (size_t i = 0; i < schedule.stages.size(); ++i) {
       changed = attempt([&](Schedule& s) { s.stages[i].vector_axis = -1; }) || changed;
       changed = attempt([&](Schedule& s) { s.stages[i].grid_loops = 0; }) || changed;
-      changed = attempt([&](Schedule& s) { std::sort(s.stages[i].storage.begin(), s.stages[i].storage.end()); }) || changed;
+      changed =
+          attempt([&](Schedule& s) { std::sort(s.stages[i].storage.begin(), s.stages[i].storage.end()); }) ||
+          changed;
       for (size_t k = schedule.stages[i].loops.size(); k-- > 0;)
-        changed = attempt([&](Schedule& s) { s.stages[i].loops.erase(s.stages[i].loops.begin() + static_cast<std::ptrdiff_t>(k)); }) || changed;
+        changed = attempt([&](Schedule& s) {
+                    s.stages[i].loops.erase(s.stages[i].loops.begin() + static_cast<std::ptrdiff_t>(k));
+                  }) ||
+                  changed;
     }
   }
 }

@@ -27,8 +27,8 @@ namespace {
 
 // How a rebuilt graph differs.
 struct Edit {
-  std::map<NodeId, Tensor> to_input;    // these nodes become inputs
-  std::map<NodeId, Value> to_operand;   // these are replaced by one of their operands
+  std::map<NodeId, Tensor> to_input;   // these nodes become inputs
+  std::map<NodeId, Value> to_operand;  // these are replaced by one of their operands
   std::set<size_t> without_output;
   std::function<Dim(const Dim&)> dim = [](const Dim& d) { return d; };  // applied to every extent
 };
@@ -115,7 +115,8 @@ class Rebuilder {
     const graph::Node& node = from_.graph.node(n);
     builder_.set_sources(node.sources);
     const graph::TensorType& type = node.results[0];
-    if (const auto it = edit_.to_input.find(n); it != edit_.to_input.end()) return add_input(type, it->second);
+    if (const auto it = edit_.to_input.find(n); it != edit_.to_input.end())
+      return add_input(type, it->second);
     if (const auto it = edit_.to_operand.find(n); it != edit_.to_operand.end())
       return values_.at(it->second.node);
     if (node.op == Op::input)
@@ -123,9 +124,10 @@ class Rebuilder {
         if (from_.graph.inputs[i].node == n) return add_input(type, from_.inputs[i]);
     if (const graph::ConstantData* data = graph::constant_of(from_.graph, {n, 0})) {
       const Shape shape = changed(type.shape);
-      const Tensor t = cropped(Tensor::copy_of(type.element, extents(type.shape, {}), data->bytes),
-                               extents(shape, {}));
-      return builder_.constant({type.element, shape}, std::vector<std::byte>(t.bytes().begin(), t.bytes().end()));
+      const Tensor t =
+          cropped(Tensor::copy_of(type.element, extents(type.shape, {}), data->bytes), extents(shape, {}));
+      return builder_.constant({type.element, shape},
+                               std::vector<std::byte>(t.bytes().begin(), t.bytes().end()));
     }
     std::vector<Value> operands;
     for (Value v : node.operands) operands.push_back(values_.at(v.node));
@@ -281,10 +283,9 @@ class Shrinker {
         candidate.symbols[name] = smaller;
         try {
           for (size_t i = 0; i < candidate.inputs.size(); ++i)
-            candidate.inputs[i] =
-                cropped(candidate.inputs[i],
-                        extents(candidate.graph.type({candidate.graph.inputs[i].node, 0}).shape,
-                                candidate.symbols));
+            candidate.inputs[i] = cropped(
+                candidate.inputs[i],
+                extents(candidate.graph.type({candidate.graph.inputs[i].node, 0}).shape, candidate.symbols));
         } catch (const std::exception&) {
           continue;
         }

@@ -12,7 +12,8 @@ struct ShrinkOptions {
 };
 
 // `fails` holds for what is given and for what is returned. It may throw for graphs that cannot be: they do not count.
-GraphCase shrink(GraphCase what, FunctionRef<bool(const GraphCase&)> fails, const ShrinkOptions& options = {});
+GraphCase shrink(GraphCase what, FunctionRef<bool(const GraphCase&)> fails,
+                 const ShrinkOptions& options = {});
 
 // A failure of run_graph, with settings as plain as it still happens with.
 struct GraphFailure {

@@ -41,7 +41,8 @@ TEST(Shrink, KeepsTheNodeThatMatters) {
     EXPECT_LE(small.graph.size(), 3U) << graph::print(small.graph);
     EXPECT_EQ(small.graph.outputs.size(), 1U);
     EXPECT_TRUE(small.symbols.empty());
-    for (const graph::GraphOutput& o : small.graph.outputs) EXPECT_LE(product(small.graph.type(o.value).shape).value(), 2);
+    for (const graph::GraphOutput& o : small.graph.outputs)
+      EXPECT_LE(product(small.graph.type(o.value).shape).value(), 2);
   }
 }
 
@@ -54,7 +55,8 @@ TEST(Shrink, KeepsChainsAndNumbers) {
     graph::interpret(c.graph, c.inputs);
     for (graph::NodeId n = 0; n < c.graph.size(); ++n) {
       const auto* a = std::get_if<graph::ReduceAttributes>(&c.graph.node(n).attributes);
-      if (a && a->combine == Combine::max && c.graph.node(c.graph.node(n).operands[0].node).op == graph::Op::map)
+      if (a && a->combine == Combine::max &&
+          c.graph.node(c.graph.node(n).operands[0].node).op == graph::Op::map)
         return true;
     }
     return false;
@@ -92,8 +94,8 @@ TEST(Shrink, FindsAPlantedFault) {
 TEST(Shrink, CasesReadBack) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     const GraphCase what = random_graph(seed);
-    const GraphSettings settings{compiler::Numerics::default_, fusion::FusionMode::off, "x86-64-v4", 5,
-                                 Execution::guarded, 77};
+    const GraphSettings settings{
+        compiler::Numerics::default_, fusion::FusionMode::off, "x86-64-v4", 5, Execution::guarded, 77};
     const Case text = to_case("a", what, {settings});
     CaseFile file;
     file.cases.push_back(text);
@@ -102,7 +104,8 @@ TEST(Shrink, CasesReadBack) {
     EXPECT_EQ(graph::print(read.graph), graph::print(what.graph));
     ASSERT_EQ(read.inputs.size(), what.inputs.size());
     for (size_t i = 0; i < read.inputs.size(); ++i)
-      EXPECT_TRUE(std::ranges::equal(read.inputs[i].bytes(), what.inputs[i].bytes())) << seed << ", input " << i;
+      EXPECT_TRUE(std::ranges::equal(read.inputs[i].bytes(), what.inputs[i].bytes()))
+          << seed << ", input " << i;
     EXPECT_EQ(settings_of(again.cases[0]), std::vector<GraphSettings>{settings});
   }
 }

@@ -59,7 +59,8 @@ Arguments parse(int count, char** words) {
 }
 
 void write_case(const std::string& path, const StressFailure& failure) {
-  const GraphFailure small = shrink_failure(random_graph(failure.seed, stress_graphs(failure.seed)), failure.settings);
+  const GraphFailure small =
+      shrink_failure(random_graph(failure.seed, stress_graphs(failure.seed)), failure.settings);
   CaseFile file;
   file.cases.push_back(to_case(fmt::format("seed {}", failure.seed), small.what, {small.settings}));
   file.cases.back().comments.push_back("# " + small.words.substr(0, small.words.find('\n')));

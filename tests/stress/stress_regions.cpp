@@ -46,7 +46,8 @@ int main(int count, char** words) {
   std::fflush(stdout);
   for (size_t i = 0; !cases.empty() && i < all.wrong.size() && i < 10; ++i) {
     const uint64_t seed = std::strtoull(all.wrong[i].c_str() + std::string_view("seed ").size(), nullptr, 10);
-    const auto small = fusewise::test::shrunk_region(fmt::format("region of seed {}", seed), fusewise::test::random_region(seed));
+    const auto small = fusewise::test::shrunk_region(fmt::format("region of seed {}", seed),
+                                                     fusewise::test::random_region(seed));
     if (!small) continue;
     fusewise::test::CaseFile file;
     file.cases.push_back(*small);

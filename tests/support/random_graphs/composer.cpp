@@ -26,22 +26,23 @@ GraphCase Composer::compose() {
 
 bool Composer::try_operation() {
   static constexpr std::pair<Maker, int> makers[] = {
-      {&Composer::unary, 16},       {&Composer::binary, 22},
-      {&Composer::select, 3},       {&Composer::cast, 5},
-      {&Composer::reduce, 13},      {&Composer::broadcast, 5},
-      {&Composer::reshape, 8},      {&Composer::transpose, 6},
-      {&Composer::slice, 6},        {&Composer::pad, 5},
-      {&Composer::concat, 5},       {&Composer::dot, 11},
-      {&Composer::convolution, 7},  {&Composer::window, 6},
-      {&Composer::gather, 5},       {&Composer::iota, 3},
-      {&Composer::dims, 1},         {&Composer::split, 2},
-      {&Composer::same_again, 2},   {&Composer::transposed_convolution, 1},
+      {&Composer::unary, 16},         {&Composer::binary, 22},
+      {&Composer::select, 3},         {&Composer::cast, 5},
+      {&Composer::reduce, 13},        {&Composer::broadcast, 5},
+      {&Composer::reshape, 8},        {&Composer::transpose, 6},
+      {&Composer::slice, 6},          {&Composer::pad, 5},
+      {&Composer::concat, 5},         {&Composer::dot, 11},
+      {&Composer::convolution, 7},    {&Composer::window, 6},
+      {&Composer::gather, 5},         {&Composer::iota, 3},
+      {&Composer::dims, 1},           {&Composer::split, 2},
+      {&Composer::same_again, 2},     {&Composer::transposed_convolution, 1},
       {&Composer::pad_from_inside, 1}};
   static constexpr std::pair<Maker, int> blocks[] = {
       {&Composer::softmax, 4},   {&Composer::norm, 4},     {&Composer::layers, 4},
       {&Composer::attention, 2}, {&Composer::repeated, 2}, {&Composer::convolution_block, 3}};
   std::vector<Maker> choices;
-  for (const auto& [maker, weight] : makers) choices.insert(choices.end(), static_cast<size_t>(weight), maker);
+  for (const auto& [maker, weight] : makers)
+    choices.insert(choices.end(), static_cast<size_t>(weight), maker);
   if (options_.blocks)
     for (const auto& [maker, weight] : blocks)
       choices.insert(choices.end(), static_cast<size_t>(weight), maker);
@@ -115,7 +116,8 @@ void Composer::add_odd_outputs() {
     case_.graph.outputs.push_back({v, "y" + std::to_string(case_.graph.outputs.size())});
   };
   if (random_.chance(15)) add(random_.one_of(case_.graph.outputs).value);
-  if (random_.chance(15)) add({static_cast<graph::NodeId>(random_.below(static_cast<int64_t>(case_.graph.size()))), 0});
+  if (random_.chance(15))
+    add({static_cast<graph::NodeId>(random_.below(static_cast<int64_t>(case_.graph.size()))), 0});
   if (random_.chance(5) && !case_.graph.inputs.empty()) add({random_.one_of(case_.graph.inputs).node, 0});
   random_.shuffle(case_.graph.outputs);
 }

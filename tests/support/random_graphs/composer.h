@@ -20,7 +20,8 @@ class Composer {
   using Sizes = std::vector<int64_t>;
   struct Unfit {};
 
-  Composer(uint64_t seed, const GraphOptions& options) : options_(options), random_(seed), builder_(case_.graph) {}
+  Composer(uint64_t seed, const GraphOptions& options)
+      : options_(options), random_(seed), builder_(case_.graph) {}
 
   // Throws Unfit.
   GraphCase compose();

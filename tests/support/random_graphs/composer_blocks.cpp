@@ -62,12 +62,15 @@ Composer::Value Composer::activation_of(Value x) {
       return builder_.map(ScalarOp::tanh, {x});
     case 2: {  // x / (1 + exp(-x))
       const Value e = builder_.map(ScalarOp::exp, {builder_.map(ScalarOp::neg, {x})});
-      return builder_.map(ScalarOp::div, {x, builder_.map_broadcast(ScalarOp::add, {e, builder_.scalar(t, 1.0)})});
+      return builder_.map(ScalarOp::div,
+                          {x, builder_.map_broadcast(ScalarOp::add, {e, builder_.scalar(t, 1.0)})});
     }
     default: {  // x * (1 + erf(x / sqrt(2))) / 2
-      const Value e = builder_.map(ScalarOp::erf, {builder_.map_broadcast(ScalarOp::mul, {x, builder_.scalar(t, 0.70710678)})});
+      const Value e = builder_.map(
+          ScalarOp::erf, {builder_.map_broadcast(ScalarOp::mul, {x, builder_.scalar(t, 0.70710678)})});
       const Value half = builder_.map_broadcast(ScalarOp::mul, {x, builder_.scalar(t, 0.5)});
-      return builder_.map(ScalarOp::mul, {half, builder_.map_broadcast(ScalarOp::add, {e, builder_.scalar(t, 1.0)})});
+      return builder_.map(ScalarOp::mul,
+                          {half, builder_.map_broadcast(ScalarOp::add, {e, builder_.scalar(t, 1.0)})});
     }
   }
 }
@@ -124,8 +127,9 @@ std::optional<Composer::Value> Composer::convolution_block() {
   for (int64_t n = random_.between(1, 3); n > 0; --n) {
     const int64_t channels = shape(y)[1].value();
     const bool depthwise = random_.chance(40);
-    const auto made = depthwise ? convolve(y, channels, 1, 3, true)
-                                : convolve(y, 1, random_.one_of<int64_t>({1, 2, 4, 8}), random_.one_of({1, 3}), true);
+    const auto made =
+        depthwise ? convolve(y, channels, 1, 3, true)
+                  : convolve(y, 1, random_.one_of<int64_t>({1, 2, 4, 8}), random_.one_of({1, 3}), true);
     if (!made) return std::nullopt;
     y = *made;
     const Shape channel = {shape(y)[1], 1, 1};

@@ -64,9 +64,9 @@ Composer::Value Composer::image(int spatial) {
   for (int d = 0; d < spatial; ++d)
     dims.push_back(dim_of(random_.between(1, spatial == 1 ? 40 : spatial == 2 ? 14 : 6)));
   const DataType element =
-      random_.chance(75) ? DataType::float32
-                         : random_.one_of({DataType::float16, DataType::bfloat16, DataType::float64,
-                                           DataType::int32});
+      random_.chance(75)
+          ? DataType::float32
+          : random_.one_of({DataType::float16, DataType::bfloat16, DataType::float64, DataType::int32});
   return maybe_mapped(add_input(element, dims));
 }
 

@@ -73,7 +73,8 @@ Dim Composer::known_dim(int64_t size) {
   return size;
 }
 
-Composer::Value Composer::add_input(DataType element, Shape dims, int64_t index_extent, int constant_percent) {
+Composer::Value Composer::add_input(DataType element, Shape dims, int64_t index_extent,
+                                    int constant_percent) {
   Sizes concrete;
   for (const Dim& d : dims) concrete.push_back(size_of(d));
   const auto size = static_cast<size_t>(bytes_of(element));

@@ -128,8 +128,7 @@ std::optional<Composer::Value> Composer::pad_from_inside() {
   at = builder_.map_broadcast(ScalarOp::sub, {at, builder_.scalar(index, low)});
   switch (random_.below(3)) {
     case 0:
-      at = builder_.map_broadcast(
-          ScalarOp::min, {builder_.map_broadcast(ScalarOp::max, {at, zero}), last});
+      at = builder_.map_broadcast(ScalarOp::min, {builder_.map_broadcast(ScalarOp::max, {at, zero}), last});
       break;
     case 1:
       at = builder_.map(ScalarOp::abs, {at});
@@ -208,8 +207,8 @@ std::optional<Composer::Value> Composer::gather() {
     for (int64_t d : s) dims.push_back(dim_of(d));
     index = add_input(random_.one_of({DataType::int64, DataType::int32, DataType::uint8}), dims, extent, 30);
     if (random_.chance(35))
-      index = builder_.map_broadcast(ScalarOp::add,
-                                     {index, builder_.scalar(type(index), random_.between(0, 2))});
+      index =
+          builder_.map_broadcast(ScalarOp::add, {index, builder_.scalar(type(index), random_.between(0, 2))});
   }
   if (count(sizes(x)) / extent * count(sizes(index)) > options_.most_elements) return std::nullopt;
   return builder_.gather(x, index, axis);

@@ -13,9 +13,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 double special_float(DataType type, Random& random) {
   const double greatest = greatest_finite(type), least = least_positive(type);
-  return random.one_of({0.0,      -0.0,    infinity, -infinity, std::nan(""), greatest, -greatest, least,
-                        -least,   least * 3, 89.0,    -104.0,    300.0,        65504.0,  1e-40,     6e-8,
-                        0.5,      -2.5,    1e30,     -1e-30});
+  return random.one_of({0.0,   -0.0,   infinity,  -infinity, std::nan(""), greatest, -greatest,
+                        least, -least, least * 3, 89.0,      -104.0,       300.0,    65504.0,
+                        1e-40, 6e-8,   0.5,       -2.5,      1e30,         -1e-30});
 }
 
 double random_float(DataType type, Sort sort, Random& random) {
@@ -53,8 +53,7 @@ Sort random_sort(Random& random) {
 
 Scalar random_scalar(DataType type, Sort sort, Random& random) {
   if (is_float(type)) return convert({DataType::float64, random_float(type, sort, random), 0}, type);
-  const int64_t value =
-      type == DataType::boolean ? random.below(2) : random_integer(type, sort, random);
+  const int64_t value = type == DataType::boolean ? random.below(2) : random_integer(type, sort, random);
   return convert({DataType::int64, 0, value}, type);
 }
 
