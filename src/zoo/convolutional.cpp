@@ -1,8 +1,8 @@
-// The image models.
+// The convolutional image models.
 #include <algorithm>
 #include <cmath>
 
-#include "zoo/layers.h"
+#include "zoo/layers/layers.h"
 #include "zoo/list.h"
 
 namespace fusewise::zoo {

@@ -35,7 +35,8 @@ std::vector<std::pair<std::string, int64_t>> odd_sizes(const graph::Graph& graph
     for (const Dim& dim : graph.type({input.node, 0}).shape)
       for (const std::string& name : dim.symbols()) names.insert(name);
   std::vector<std::pair<std::string, int64_t>> sizes;
-  for (const std::string& name : names) sizes.emplace_back(name, name == "batch" ? 3 : 37);
+  for (const std::string& name : names)
+    sizes.emplace_back(name, name == "batch" ? 3 : name == "height" ? 5 : name == "width" ? 7 : 37);
   return sizes;
 }
 
