@@ -1,5 +1,5 @@
 // A job is handed over through a gate: a word with a flag "open" and the number of workers inside. A worker
-// that finds the gate open takes pieces until none is left; one that comes late finds it closed and has
+// that finds the gate open takes pieces, of its own share first, until none is left; one that comes late finds it closed and has
 // nothing to do. The caller closes the gate when the pieces have run out and waits only for those inside:
 // a worker that is still asleep, or has lost its processor, delays nobody.
 #include "base/thread_pool.h"
@@ -93,6 +93,7 @@ void futex_wake(std::atomic<uint32_t>& word, int count) {
 
 ThreadPool::ThreadPool(int threads) {
   check(threads >= 1, "a thread pool needs at least one thread");
+  shares_ = std::make_unique<Share[]>(static_cast<size_t>(threads));
   threads_.reserve(static_cast<size_t>(threads) - 1);
   try {
     for (int worker = 1; worker < threads; ++worker) threads_.emplace_back([this, worker] { work(worker); });
@@ -134,17 +135,37 @@ void ThreadPool::work(int worker) {
 void ThreadPool::run_pieces(int worker) noexcept {
   const FrameScope scope(this, worker);
   const Job job = job_;
+  const int workers = job.workers;
   try {
-    for (;;) {
-      const int64_t piece = next_piece_.fetch_add(1, std::memory_order_relaxed);
-      if (piece >= job.pieces) return;
-      const int64_t begin = piece * job.grain;
-      const int64_t end = job.count - begin > job.grain ? begin + job.grain : job.count;
-      (*job.body)(begin, end, worker);
+    for (int turn = 0; turn < workers; ++turn) {
+      const int owner = worker + turn < workers ? worker + turn : worker + turn - workers;
+      Share& share = shares_[static_cast<size_t>(owner)];
+      for (;;) {
+        const int64_t piece = share.next.fetch_add(1, std::memory_order_relaxed);
+        if (piece >= share.end) break;
+        const int64_t begin = piece * job.grain;
+        const int64_t end = job.count - begin > job.grain ? begin + job.grain : job.count;
+        (*job.body)(begin, end, worker);
+      }
     }
   } catch (...) {
-    next_piece_.store(job.pieces, std::memory_order_relaxed);
+    for (int owner = 0; owner < workers; ++owner) {
+      Share& share = shares_[static_cast<size_t>(owner)];
+      share.next.store(share.end, std::memory_order_relaxed);
+    }
     if (!failed_.exchange(true)) failure_ = std::current_exception();
+  }
+}
+
+// Equal shares; the first ones have a piece more.
+void ThreadPool::share_out() {
+  const int64_t each = job_.pieces / job_.workers, more = job_.pieces % job_.workers;
+  int64_t begin = 0;
+  for (int64_t worker = 0; worker < job_.workers; ++worker) {
+    Share& share = shares_[static_cast<size_t>(worker)];
+    share.next.store(begin, std::memory_order_relaxed);
+    begin += each + (worker < more ? 1 : 0);
+    share.end = begin;
   }
 }
 
@@ -177,8 +198,8 @@ void ThreadPool::parallel_for(int64_t count, Body body, int64_t grain) {
     const FrameScope scope(this, 0);
     return body(0, count, 0);
   }
-  job_ = {&body, count, grain, (count - 1) / grain + 1};
-  next_piece_.store(0, std::memory_order_relaxed);
+  job_ = {&body, count, grain, (count - 1) / grain + 1, size()};
+  share_out();
   announce();
   run_pieces(0);
   close_and_wait();

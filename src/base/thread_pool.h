@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -27,8 +28,9 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Runs `body` over [0, count) in pieces of `grain` items that the workers take as they become free, and
-  // returns when all is done. A single piece, a call from inside a body of this pool (with the worker
+  // Runs `body` over [0, count) in pieces of `grain` items and returns when all is done. Each worker begins with a
+  // share of its own, the same for equal counts, so that it finds in its caches what it wrote in the job before;
+  // who is done early takes from the shares of the others. A single piece, a call from inside a body of this pool (with the worker
   // number of that body), and a call while another thread uses the pool run on the calling thread alone,
   // possibly as one range. When a body throws, no further piece starts, and the first exception is
   // rethrown after every worker has stopped. Bodies run in the default floating-point environment.
@@ -40,10 +42,17 @@ class ThreadPool {
     int64_t count = 0;
     int64_t grain = 1;
     int64_t pieces = 0;
+    int workers = 1;
+  };
+  // The pieces of one worker's share that are not taken yet: [next, end).
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
   };
 
   void work(int worker);
   void run_pieces(int worker) noexcept;
+  void share_out();
   void announce();
   void close_and_wait();
   void stop_threads();
@@ -54,7 +63,7 @@ class ThreadPool {
   std::atomic<bool> stop_{false};
   Job job_;
   alignas(64) std::atomic<uint32_t> gate_{0};  // flags and the number of workers inside (thread_pool.cpp)
-  alignas(64) std::atomic<int64_t> next_piece_{0};
+  std::unique_ptr<Share[]> shares_;            // one per worker
   alignas(64) std::atomic<bool> in_use_{false};
   std::atomic<bool> failed_{false};
   std::exception_ptr failure_;  // written by whoever set failed_

@@ -1,9 +1,11 @@
 // The cycles of a loop tree: what its stages compute, load and store, in vectors.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "cost/constants.h"
 #include "cost/tree_boxes.h"
+#include "schedule/pieces.h"
 
 namespace fusewise::cost {
 
@@ -40,6 +42,7 @@ class StageWork {
     vectors_ = points_ * waste_ / lanes_;
     steps_ = lane_steps(boxes, s, lanes_);
     find_dependences();
+    find_shares();
   }
 
   void add(double& least_points, double& issued, double& useful, double& done_points) {
@@ -84,7 +87,47 @@ class StageWork {
   int full_lanes_ = 1, lanes_ = 1;
   double points_ = 0, along_ = 1, vectors_along_ = 1, waste_ = 1, vectors_ = 0;
   std::map<NodeId, std::vector<double>> steps_;
+  std::map<NodeId, std::vector<int>>
+      own_axes_;                        // the stage's axes that a node's axes are, where loops are cut
+  std::set<int> cut_axes_;              // axes whose loops are cut between pieces
+  std::map<NodeId, double> share_;      // of the stage's points at which a node is computed
   std::map<NodeId, uint64_t> axes_of_;  // the stage's axes that a node's value moves with
+
+  // The share of a node's points at which a read of it happens: of the pieces between which lowering has cut the
+  // loops, each point reads one.
+  double share_of(NodeId node, const Read& read) const {
+    if (boxes_.forms.form(node).accumulation) return 1;
+    double share = 1;
+    for (const graph::Guard& guard : read.guards) {
+      const graph::LinearIndex& at = guard.expr.linear;
+      if (at.terms.size() != 1 || !guard.low.is_constant() || !guard.high.is_constant()) continue;
+      const auto axis = own_axes_.find(node);
+      const int own = axis == own_axes_.end() ? -1 : axis->second[static_cast<size_t>(at.terms[0].axis)];
+      if (own < 0 || !cut_axes_.count(own)) continue;
+      const double whole = boxes_.extent(stage_.node, own);
+      share *= std::min(1.0, static_cast<double>(guard.high.value() - guard.low.value()) / whole);
+    }
+    return share;
+  }
+
+  void find_shares() {
+    std::vector<NodeId> order = {stage_.node};
+    order.insert(order.end(), stage_.inlined.rbegin(), stage_.inlined.rend());
+    for (int a = 0; a < form_.parallel_axes(); ++a)
+      if (!schedule::piece_borders(boxes_.forms, stage_, a).empty()) cut_axes_.insert(a);
+    share_[stage_.node] = 1;
+    if (cut_axes_.empty()) return;
+    own_axes_ = schedule::equal_axes(boxes_.forms, order);
+    for (NodeId node : order)
+      for (const Read& read : boxes_.forms.form(node).reads)
+        if (const NodeId producer = boxes_.forms.operand(node, read).node;
+            std::binary_search(stage_.inlined.begin(), stage_.inlined.end(), producer))
+          share_[producer] = std::min(1.0, share_[producer] + share_[node] * share_of(node, read));
+  }
+  double share(NodeId node) const {
+    const auto it = share_.find(node);
+    return it == share_.end() ? 1 : it->second;
+  }
 
   void find_dependences() {
     uint64_t all = 0;
@@ -140,7 +183,7 @@ class StageWork {
   double repeats(NodeId node) const {
     const auto it = axes_of_.find(node);
     const uint64_t axes = it == axes_of_.end() ? 0 : it->second;
-    double n = points_;
+    double n = points_ * share(node);
     const bool unrolled = form_.accumulation && form_.accumulation->sequential;
     if (unrolled)
       for (size_t a = 0; a < boxes_.tile(s_).size(); ++a)
@@ -229,7 +272,7 @@ class StageWork {
 
   void load(NodeId node, const Read& read, bool in_tile) {
     const Access access = access_of(boxes_, s_, node, read, steps_, lanes_);
-    double n = node == stage_.node ? vectors_ : repeats(node);
+    double n = (node == stage_.node ? vectors_ : repeats(node)) * share_of(node, read);
     if (in_tile && node == stage_.node) {
       // Shared by the axes of the register tile that the read does not move with.
       n = access == Access::uniform ? points_ / along_ : vectors_;

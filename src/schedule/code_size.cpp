@@ -5,6 +5,7 @@
 #include <set>
 
 #include "schedule/footprint.h"
+#include "schedule/pieces.h"
 
 namespace fusewise::schedule {
 
@@ -154,7 +155,11 @@ class Counter {
     }
     const double each = weight(index) + 2;
     if (!form.accumulation) {
-      total_ += elements * each;
+      // Copies for the pieces of a concat, each with the loop around it.
+      double copies = 0;
+      for (int a = 0; a < form.parallel_axes(); ++a)
+        copies += static_cast<double>(piece_borders(forms_, s, a).size());
+      total_ += elements * (each + copies * static_cast<double>(body_operations(forms_, s))) + 20 * copies;
     } else if (form.accumulation->sequential) {
       const graph::Axis last = form.axes.empty() ? graph::Axis{1, false} : form.axes.back();
       const int64_t taps =

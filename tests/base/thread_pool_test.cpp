@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "base/error.h"
 #include "base/float_environment.h"
@@ -43,6 +44,21 @@ TEST(ThreadPool, VisitsEveryItemOnce) {
         EXPECT_TRUE(std::ranges::all_of(seen, [](int n) { return n == 1; })) << count << " by " << grain;
       }
     }
+  }
+}
+
+// Two pieces that wait for each other need both workers, and each worker begins with its own.
+TEST(ThreadPool, WorkersBeginWithTheirOwnShare) {
+  ThreadPool pool(2);
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> inside{0};
+    pool.parallel_for(6, [&](int64_t begin, int64_t, int worker) {
+      if (begin % 3 == 0) {
+        EXPECT_EQ(worker, begin / 3);
+        ++inside;
+        while (inside.load() < 2) std::this_thread::yield();
+      }
+    });
   }
 }
 

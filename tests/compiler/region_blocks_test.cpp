@@ -197,6 +197,40 @@ TEST(RegionBlocks, TilesAtTheBorder) {
     }
 }
 
+// Many gathered rows side by side, and pieces along the vectors: each part of a loop reads one piece.
+TEST(RegionBlocks, ConcatOfGathers) {
+  for (int axis : {1, 2}) {
+    Graph graph;
+    GraphBuilder b(graph);
+    const Value index = b.input("i", {DataType::int64, {5, 7}});
+    std::vector<Value> parts;
+    std::vector<Tensor> inputs;
+    Tensor indices(DataType::int64, {5, 7});
+    for (int64_t i = 0; i < 35; ++i) indices.mutable_as<int64_t>()[static_cast<size_t>(i)] = i * 5 % 11 - 3;
+    inputs.push_back(indices);
+    for (int64_t k = 0; k < 7; ++k) {
+      const int64_t width = axis == 1 ? 20 : 9 + 4 * k;
+      const Value table = b.input("t" + std::to_string(k), {DataType::float32, {11, width}});
+      inputs.push_back(random_tensor({11, width}, static_cast<unsigned>(k)));
+      const Value column = b.reshape(b.slice(index, {0, k}, {1, 1}, {5, 1}), {5, 1});
+      parts.push_back(b.gather(table, column, 0));
+    }
+    b.output(b.concat(parts, axis), "y");
+    expect_right(graph, inputs);
+  }
+}
+
+// Statistics of rows below a rotation: neighbours in the result are far apart where the rows come from.
+TEST(RegionBlocks, NormalizedThenRolled) {
+  Graph graph;
+  GraphBuilder b(graph);
+  const Value x = b.input("x", {DataType::float32, {24, 37}});
+  Value y = b.map_broadcast(ScalarOp::sub, {x, b.reduce(x, Combine::sum, {1}, true)});
+  y = b.map_broadcast(ScalarOp::div, {y, b.reduce(b.map(ScalarOp::abs, {y}), Combine::sum, {1}, true)});
+  b.output(b.concat({b.slice(y, {5, 0}, {1, 1}, {19, 37}), b.slice(y, {0, 0}, {1, 1}, {5, 37})}, 0), "y");
+  expect_right(graph, {random_tensor({24, 37}, 1)});
+}
+
 TEST(RegionBlocks, InvertedResidual) {
   Graph graph;
   GraphBuilder b(graph);

@@ -86,6 +86,7 @@ class Lowering {
   void emit_attached(int stage, int depth, const Box& box, const KnownGuards& known, bool registers,
                      std::vector<StmtId>& statements);
   StmtId emit_innermost(int stage, const Box& box, const KnownGuards& known);
+  Box whole_vectors(int stage, const Box& box);
   StmtId emit_loop(int stage, int depth, const Box& box, const KnownGuards& known);
   StmtId emit_child(int child, const Box& needed);
   StmtId emit_body(int stage, const Box& box, const KnownGuards& known);
@@ -94,6 +95,8 @@ class Lowering {
                      std::vector<StmtId>& statements);
   void place(int stage, const Box& box, std::vector<StmtId>& statements);
   void place_rings(int stage, int depth, const Box& box, std::vector<StmtId>& statements);
+  StmtId loop_pieces(int stage, const Box& box, int axis, int64_t tile, bool vector, const KnownGuards& known,
+                     const Continuation& next);
   // Runs `next` over steps of `tile` along `axis`; `last`: nothing cuts the axis further, so every step but the tail
   // has an exact extent.
   StmtId loop_over(const Box& box, int axis, int64_t tile, bool last, bool vector, const KnownGuards& known,
@@ -123,7 +126,6 @@ class Lowering {
   };
   Tile tile_of(int stage, const Box& box);
   StmtId over_tile(const Tile& tile, StmtId body, bool rolled = false);
-  int64_t body_operations(int stage) const;
 
   // --- accumulate.cpp
   StmtId emit_accumulate_body(int stage, const Box& box, const KnownGuards& known);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "schedule/lower/lowering.h"
+#include "schedule/pieces.h"
 
 namespace fusewise::schedule {
 
@@ -137,12 +138,35 @@ StmtId Lowering::emit_innermost(int index, const Box& box, const KnownGuards& kn
     const Continuation next = [&, index](const Box& b, const KnownGuards& k) {
       return emit_innermost(index, b, k);
     };
-    return loop_interior(index, box, axis, tile, axis == stage(index).vector_axis, known, next);
+    const auto cut = stages_of_body(index).size() == 1 ? &Lowering::loop_pieces : &Lowering::loop_interior;
+    return (this->*cut)(index, box, axis, tile, axis == stage(index).vector_axis, known, next);
   }
   std::vector<StmtId> statements;
-  emit_attached(index, static_cast<int>(stage(index).loops.size()), box, known, true, statements);
-  statements.push_back(emit_body(index, box, known));
+  const Box body = whole_vectors(index, box);
+  emit_attached(index, static_cast<int>(stage(index).loops.size()), body, known, true, statements);
+  statements.push_back(emit_body(index, body, known));
   return builder_.block(std::move(statements));
+}
+
+// Where masks cost nothing, columns that would take several vectors of falling widths at their end take one, masked.
+Box Lowering::whole_vectors(int index, const Box& box) {
+  constexpr int lanes_with_masks = 16;
+  constexpr int64_t most_vectors = 8;
+  const int axis = stage(index).vector_axis;
+  const int64_t lanes = options_.vector_lanes;
+  if (lanes < lanes_with_masks || axis < 0 || axis >= static_cast<int>(box.size())) return box;
+  const std::optional<int64_t> exact = box[static_cast<size_t>(axis)].extent.exact;
+  if (!exact || *exact <= 0 || std::popcount(static_cast<uint64_t>(*exact % lanes)) < 2) return box;
+  const int64_t whole = (*exact + lanes - 1) / lanes * lanes;
+  if (whole > most_vectors * lanes) return box;
+  Box result = box;
+  Extent& extent = result[static_cast<size_t>(axis)].extent;
+  extent = {};
+  extent.value = builder_.integer(*exact);
+  extent.bound = whole;
+  extent.bound_value = builder_.integer(whole);
+  extent.masked = true;
+  return result;
 }
 
 // A child that is not a register tile runs its own nest over the part of its box that exists.
@@ -234,8 +258,35 @@ StmtId Lowering::emit_loop(int index, int depth, const Box& box, const KnownGuar
   };
   std::vector<StmtId> statements;
   place_rings(index, depth, box, statements);
-  statements.push_back(last ? loop_interior(index, box, loop.axis, loop.tile, vector, known, next)
+  const bool alone =
+      std::all_of(s.children.begin(), s.children.end(), [&](int c) { return stage(c).depth <= depth; });
+  const auto cut = alone ? &Lowering::loop_pieces : &Lowering::loop_interior;
+  statements.push_back(last ? (this->*cut)(index, box, loop.axis, loop.tile, vector, known, next)
                             : loop_over(box, loop.axis, loop.tile, false, vector, known, next));
+  return builder_.block(std::move(statements));
+}
+
+// A loop along which the pieces of a concat lie is cut at their borders, so that each part reads one of them and asks
+// nothing.
+StmtId Lowering::loop_pieces(int index, const Box& box, int axis, int64_t tile, bool vector,
+                             const KnownGuards& known, const Continuation& next) {
+  const BoxDim& dim = box[static_cast<size_t>(axis)];
+  const auto low = builder_.constant_value(dim.low);
+  if (!low || !dim.extent.exact) return loop_interior(index, box, axis, tile, vector, known, next);
+  const int64_t high = *low + *dim.extent.exact;
+  std::vector<int64_t> ends;
+  for (int64_t border : piece_borders(forms_, stage(index), axis))
+    if (border > *low && border < high) ends.push_back(border);
+  ends.push_back(high);
+  std::vector<StmtId> statements;
+  int64_t from = *low;
+  for (int64_t end : ends) {
+    Box part = box;
+    part[static_cast<size_t>(axis)].low = builder_.integer(from);
+    part[static_cast<size_t>(axis)].extent = exact_extent(builder_, end - from);
+    statements.push_back(loop_interior(index, ends.size() > 1 ? part : box, axis, tile, vector, known, next));
+    from = end;
+  }
   return builder_.block(std::move(statements));
 }
 
@@ -439,20 +490,6 @@ void Lowering::store_element(int index, const Coordinates& coordinates, ExprId v
   }
 }
 
-// Operations of one element of an elementwise body; a function counts for the many that it is expanded to.
-int64_t Lowering::body_operations(int index) const {
-  const auto of_node = [&](NodeId node) {
-    int64_t operations = 0;
-    for (const graph::BodyNode& b : forms_.form(node).body)
-      if (b.kind == graph::BodyNode::Kind::apply)
-        operations += class_of(b.op) == ScalarClass::function ? 24 : 1;
-    return operations;
-  };
-  int64_t operations = of_node(stage(index).node);
-  for (NodeId node : stage(index).inlined) operations += of_node(node);
-  return operations;
-}
-
 // A cheap body acts on every register of the tile in turn. A heavy one would be written out for each of them: it runs
 // as a loop over the rows instead, the accumulators having been stored to the stack, where they are still in the
 // nearest cache.
@@ -461,7 +498,7 @@ StmtId Lowering::emit_map_body(int index, const Box& box) {
   std::vector<StmtId> statements;
   const ExprId value = evaluate(stage(index).node, tile.coordinates, kernel::none);
   store_element(index, tile.coordinates, value, tile.mask, statements);
-  const bool rolled = body_operations(index) > 16;
+  const bool rolled = body_operations(forms_, stage(index)) > 16;
   return over_tile(tile, builder_.block(std::move(statements)), rolled);
 }
 
