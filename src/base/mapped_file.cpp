@@ -137,6 +137,13 @@ void write_file_atomically(const std::filesystem::path& path, Pieces pieces) {
   write_and_rename(final_target(path), pieces, exists ? status.st_mode & 0777 : 0666);
 }
 
+void drop_pages(std::span<const std::byte> bytes) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(bytes.data() + bytes.size()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {
   write_file_atomically(path, Pieces(&bytes, 1));
 }

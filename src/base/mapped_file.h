@@ -34,6 +34,10 @@ class MappedFile {
   size_t size_ = 0;
 };
 
+// Gives back the memory of whole pages within `bytes`, which must be of a MappedFile: they are read from the file
+// again when somebody looks at them. So that going through a large file does not fill the memory.
+void drop_pages(std::span<const std::byte> bytes);
+
 // Writes to a temporary name in the same folder and renames it over `path`; on failure removes it and
 // throws UserError with the reason. A link is followed; a device or pipe is written directly.
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);

@@ -17,7 +17,7 @@ struct CompileFlags {
   ThreadOptions threads;
   std::string target = "cpu", machine_file, numerics = "default", fusion = "on", search = "auto";
   std::string precision = "model", cache, plan_file;
-  std::vector<std::string> disabled_passes;
+  std::vector<std::string> disabled_passes, in_place;
   std::vector<std::string> output_tensors;  // of commands that have it
   bool static_shapes = false, poison = false;
 

@@ -58,6 +58,28 @@ class ProgramBuilder {
         it == plan_.layouts.end() ? product(type.shape) : schedule::physical_elements(it->second, type.shape);
     return elements * Dim(bytes_of(type.element));
   }
+  // Of the caller's array, which may have room to spare.
+  Dim bytes_of_array(Value v) const {
+    const schedule::Layout layout = layout_of(v);
+    return product(layout.within.empty() ? graph_.type(v).shape : layout.within) * element_bytes(v);
+  }
+  program::Capacity capacity_of(Value v) const {
+    for (const fusion::Append& append : plan_.appends) {
+      if (append.whole == v) return {append.whole_capacity, static_cast<uint32_t>(append.axis)};
+      if (append.past == v) return {append.past_capacity, static_cast<uint32_t>(append.axis)};
+    }
+    return {};
+  }
+  uint32_t input_index(Value v) const {
+    const auto it = std::find_if(graph_.inputs.begin(), graph_.inputs.end(),
+                                 [&](const graph::GraphInput& input) { return input.node == v.node; });
+    return static_cast<uint32_t>(it - graph_.inputs.begin());
+  }
+  // The tensor within the caller's array.
+  BufferId tensor_in(BufferId array, Value v) {
+    if (capacity_of(v).symbol.empty()) return array;
+    return add_view(array, v, std::vector<Dim>(graph_.type(v).shape.size(), Dim(0)), v);
+  }
   bool is_blocked(Value v) const {
     const auto it = plan_.layouts.find(v);
     return it != plan_.layouts.end() && !it->second.blocks.empty();
@@ -80,18 +102,23 @@ class ProgramBuilder {
       const graph::TensorType& type = graph_.type(v);
       for (const Dim& d : type.shape)
         for (const std::string& s : d.symbols()) symbols.insert(s);
-      buffers_[v] = add_buffer(BufferKind::input, static_cast<uint32_t>(program_.inputs.size()),
-                               bytes_of_value(v), input.name);
-      program_.inputs.push_back({input.name, type.element, type.shape});
+      const BufferId buffer = add_buffer(BufferKind::input, static_cast<uint32_t>(program_.inputs.size()),
+                                         bytes_of_array(v), input.name);
+      program_.inputs.push_back({input.name, type.element, type.shape, capacity_of(v)});
+      buffers_[v] = tensor_in(buffer, v);
     }
     program_.symbols.assign(symbols.begin(), symbols.end());
     for (const graph::GraphOutput& output : graph_.outputs) {
       const graph::TensorType& type = graph_.type(output.value);
       const auto index = static_cast<uint32_t>(program_.outputs.size());
-      const BufferId buffer = add_buffer(BufferKind::output, index,
-                                         product(type.shape) * Dim(bytes_of(type.element)), output.name);
-      program_.outputs.push_back({output.name, type.element, type.shape, buffer, {}});
-      direct_outputs_.emplace(output.value, index);
+      // The first that names a value is where it lies; the others get a copy, in one piece.
+      const bool direct = direct_outputs_.emplace(output.value, index).second;
+      const Dim bytes = direct ? bytes_of_array(output.value) : product(type.shape) * element_bytes(output.value);
+      const BufferId buffer = add_buffer(BufferKind::output, index, bytes, output.name);
+      program_.outputs.push_back({output.name, type.element, type.shape, buffer, {}, {}});
+      if (direct) program_.outputs.back().capacity = capacity_of(output.value);
+      for (const fusion::Append& append : plan_.appends)
+        if (direct && append.whole == output.value) program_.outputs.back().may_alias_inputs = {input_index(append.past)};
     }
   }
 
@@ -142,36 +169,106 @@ class ProgramBuilder {
     return add_buffer(BufferKind::constant, index, Dim(static_cast<int64_t>(data->bytes.size())), data->name);
   }
 
+  schedule::Layout layout_of(Value v) const {
+    const auto it = plan_.layouts.find(v);
+    return it != plan_.layouts.end() ? it->second : schedule::row_major(graph_.type(v).rank());
+  }
+  Dim element_bytes(Value v) const { return bytes_of(graph_.type(v).element); }
+
+  // The part of `host` from `start` on that holds a value of the shape and layout of `like`.
+  BufferId add_view(BufferId host, Value host_value, const std::vector<Dim>& start, Value like) {
+    const graph::TensorType& type = graph_.type(like);
+    const std::vector<Dim> strides = schedule::strides_of(layout_of(host_value), graph_.type(host_value).shape);
+    schedule::Layout layout = layout_of(host_value);
+    if (layout.within.empty()) layout.within = graph_.type(host_value).shape;
+    Dim offset = 0;
+    for (size_t d = 0; d < start.size(); ++d) offset = offset + start[d] * strides[d];
+    const BufferId id = add_buffer(BufferKind::view, program::none, product(type.shape) * element_bytes(like),
+                                   name_of_value(like));
+    program::Buffer& view = program_.buffers[id];
+    // A part of a part is a part of the whole.
+    view.base = root_of(program_, host);
+    view.offset = offset * element_bytes(like) + program_.buffers[host].offset;
+    view.reach = schedule::physical_elements(layout, type.shape) * element_bytes(like);
+    return id;
+  }
+
+  // Where a value of this run lies that a region writes: in the caller's memory, inside a larger value, or alone.
+  BufferId place_of(Value v) {
+    if (const auto it = buffers_.find(v); it != buffers_.end()) return it->second;
+    BufferId id = program::none;
+    if (const auto place = plan_.assemblies.places.find(v); place != plan_.assemblies.places.end())
+      id = add_view(place_of(place->second.host), place->second.host, place->second.start, v);
+    else if (const auto output = direct_outputs_.find(v); output != direct_outputs_.end())
+      id = tensor_in(program_.outputs[output->second].buffer, v);
+    else
+      id = add_buffer(BufferKind::arena, program::none, bytes_of_value(v), name_of_value(v));
+    buffers_.emplace(v, id);
+    return id;
+  }
+
+  BufferId buffer_of(Value v, const fusion::PlannedRegion& reader) {
+    if (const auto it = buffers_.find(v); it != buffers_.end()) return it->second;
+    if (!graph::contains(reader.region, v.node)) return buffers_[v] = source_buffer(v);
+    if (!reader.once) return place_of(v);
+    const BufferId id = add_buffer(BufferKind::once, program::none, bytes_of_value(v), name_of_value(v));
+    program_.buffers[id].zero_fill = is_blocked(v);
+    return buffers_[v] = id;
+  }
+
   void add_call(const fusion::PlannedRegion& planned, const KernelCall& call) {
+    if (planned.assembled) return add_copies(planned.region.nodes.front());
     program::Step step;
     step.kernel = static_cast<uint32_t>(call.kernel);
     step.parameters = call.parameters;
     step.label = region_name(graph_, planned.region);
-    for (Value v : call.arguments) {
-      auto it = buffers_.find(v);
-      if (it == buffers_.end()) {
-        const bool written = graph::contains(planned.region, v.node);
-        BufferId id = program::none;
-        if (!written) {
-          id = source_buffer(v);
-        } else if (planned.once) {
-          id = add_buffer(BufferKind::once, program::none, bytes_of_value(v), name_of_value(v));
-          program_.buffers[id].zero_fill = is_blocked(v);
-        } else if (const auto output = direct_outputs_.find(v); output != direct_outputs_.end()) {
-          id = program_.outputs[output->second].buffer;
-        } else {
-          id = add_buffer(BufferKind::arena, program::none, bytes_of_value(v), name_of_value(v));
-        }
-        it = buffers_.emplace(v, id).first;
-      }
-      step.buffers.push_back(it->second);
-    }
-    for (const auto& [output, input] : call.overwritable) {
-      const BufferId to = buffers_.at(output), from = buffers_.at(input);
-      if (program_.buffers[to].kind == BufferKind::arena && program_.buffers[from].kind == BufferKind::arena)
+    for (Value v : call.arguments) step.buffers.push_back(buffer_of(v, planned));
+    for (const auto& [output, input] : call.overwritable)
+      if (const BufferId to = buffers_.at(output), from = buffers_.at(input); may_overwrite(step, to, from))
         program_.buffers[to].may_overwrite.push_back(from);
-    }
     (planned.once ? program_.once_steps : program_.run_steps).push_back(std::move(step));
+  }
+
+  // Not where the step names another part of the same memory: what it reads there lies at other places.
+  bool may_overwrite(const program::Step& step, BufferId to, BufferId from) const {
+    if (program_.buffers[to].kind != BufferKind::arena || program_.buffers[from].kind != BufferKind::arena)
+      return false;
+    return std::none_of(step.buffers.begin(), step.buffers.end(), [&](BufferId other) {
+      return other != from && root_of(program_, other) == from;
+    });
+  }
+
+  // The parts of a concatenation that nobody could write in place.
+  void add_copies(graph::NodeId whole) {
+    const Value value{whole, 0};
+    const BufferId host = place_of(value);
+    for (const fusion::PartCopy& copy : plan_.assemblies.copies) {
+      if (copy.whole != whole) continue;
+      auto from = buffers_.find(copy.part);
+      if (from == buffers_.end()) from = buffers_.emplace(copy.part, source_buffer(copy.part)).first;
+      const std::vector<Dim> strides = schedule::strides_of(layout_of(value), graph_.type(value).shape);
+      add_copy(from->second, copy.part, add_view(host, value, copy.start, copy.part), layout_of(value).order, strides,
+               fmt::format("copy {} into {}", name_of_value(copy.part), name_of_value(value)));
+    }
+  }
+
+  // Of all elements of a value to where they lie `strides` apart.
+  void add_copy(BufferId from, Value value, BufferId to, const std::vector<int>& order,
+                const std::vector<Dim>& strides, std::string label) {
+    program::Step step;
+    step.kind = program::StepKind::copy;
+    step.buffers = {from, to};
+    const Shape& shape = graph_.type(value).shape;
+    const std::vector<Dim> source = schedule::strides_of(layout_of(value), shape);
+    step.parameters.push_back(element_bytes(value));
+    for (int dim : order) {
+      const auto d = static_cast<size_t>(dim);
+      step.parameters.push_back(shape[d]);
+      step.parameters.push_back(source[d] * element_bytes(value));
+      step.parameters.push_back(strides[d] * element_bytes(value));
+    }
+    step.label = std::move(label);
+    program_.run_steps.push_back(std::move(step));
   }
 
   // Outputs that are inputs, constants, made once, or the same value as an earlier output.
@@ -181,7 +278,13 @@ class ProgramBuilder {
       auto it = buffers_.find(v);
       if (it == buffers_.end()) it = buffers_.emplace(v, source_buffer(v)).first;
       const BufferId to = program_.outputs[i].buffer;
-      if (it->second == to) continue;
+      if (root_of(program_, it->second) == to) continue;
+      if (!layout_of(v).within.empty()) {
+        const schedule::Layout dense = schedule::row_major(graph_.type(v).rank());
+        add_copy(it->second, v, to, dense.order, schedule::strides_of(dense, graph_.type(v).shape),
+                 "copy to " + graph_.outputs[i].name);
+        continue;
+      }
       program::Step step;
       step.kind = program::StepKind::copy;
       step.buffers = {it->second, to};

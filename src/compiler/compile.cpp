@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "compiler/build_program.h"
 #include "compiler/compiler.h"
+#include "compiler/find_appends.h"
 #include "compiler/kernels.h"
 #include "compiler/pack_constants.h"
 #include "fusion/layouts.h"
@@ -67,6 +68,8 @@ Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
   plan.threads = options.threads;
   plan.order = order_for(options.numerics);
   plan.layouts = fusion::assign_layouts(graph, options.machine, plan.usual);
+  plan.appends = find_appends(graph, options.in_place);
+  plan.layouts = fusion::with_capacities(std::move(plan.layouts), graph, plan.appends);
   if (options.plan_text)
     plan.constraints = fusion::constraints_from_json(graph, *options.plan_text, options.machine);
   // Packed constants are made once, by a kernel of their own.
@@ -74,6 +77,8 @@ Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
   for (const auto& [value, layout] : plan.layouts)
     if (constant[value.node]) plan.constraints.stored_views.insert(value.node);
   result.plan = fusion::make_plan(graph, plan);
+  plan.layouts = result.plan.layouts;
+  plan.assemblies = result.plan.assemblies;
   if (options.dump) options.dump("plan", "", fusion::to_json_text(graph, result.plan));
   result.graph = std::move(graph);
   watch.lap("plan");
@@ -92,7 +97,8 @@ Compiled compile(graph::Graph graph, const CompileOptions& options) {
   KernelSet kernels(result.graph, options);
   std::vector<KernelCall> calls;
   for (const fusion::PlannedRegion& region : result.plan.regions)
-    calls.push_back(kernels.add(region.region, region.schedule, result.plan.layouts));
+    calls.push_back(region.assembled ? KernelCall{}
+                                     : kernels.add(region.region, region.schedule, result.plan.layouts));
   watch.lap("lower");
 
   if (options.progress) options.progress("codegen", 0, 1);

@@ -25,6 +25,7 @@ struct CompileOptions {
   int compile_threads = 1;
   std::optional<std::string> plan_text;      // a plan file's text to replay
   std::vector<std::string> disabled_passes;  // rewrites and kernel passes by name
+  std::vector<std::string> in_place;         // outputs that grow in the memory of inputs: find_appends.h
   // Called with a phase ("rewrite", "plan", "lower", "codegen", "link") and done / total.
   std::function<void(const std::string& phase, int done, int total)> progress;
   // Called with (stage, name, text) for `dump`: stages graph, rewritten, plan, schedule, kernel, llvm, assembly.

@@ -73,9 +73,11 @@ GraphFacts graph_facts(const graph::Graph& graph, const machine::Machine& machin
   GraphFacts result;
   result.graph = &graph;
   result.usual = usual;
-  result.nodes.resize(graph.size());
+  auto all = std::make_shared<std::vector<NodeFacts>>(graph.size());
+  std::vector<NodeFacts>& nodes = *all;
+  result.nodes = all;
   for (NodeId id = 0; id < graph.size(); ++id) {
-    NodeFacts& facts = result.nodes[id];
+    NodeFacts& facts = nodes[id];
     const graph::Node& node = graph.node(id);
     const graph::TensorType& type = node.results[0];
     facts.has_form = graph::has_form(graph, id);
@@ -91,10 +93,10 @@ GraphFacts graph_facts(const graph::Graph& graph, const machine::Machine& machin
     classify(facts);
     count(facts, type, machine, usual);
     if (facts.view && !node.operands.empty())
-      facts.widens = facts.elements > result.nodes[node.operands[0].node].elements;
+      facts.widens = facts.elements > nodes[node.operands[0].node].elements;
     facts.constant_only = is_static(type.shape) && index_is_static(facts.form) &&
                           std::all_of(node.operands.begin(), node.operands.end(),
-                                      [&](graph::Value v) { return result.nodes[v.node].constant_only; });
+                                      [&](graph::Value v) { return nodes[v.node].constant_only; });
     facts.signature = signature_of(graph, id, &facts.form);
   }
   return result;

@@ -2,6 +2,7 @@
 // kept, so nobody asks for them twice.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "cost/work.h"
@@ -27,12 +28,13 @@ struct NodeFacts {
   uint64_t signature = 0;      // of form and types: equal for nodes that compute the same function
 };
 
+// Copies share the figures.
 struct GraphFacts {
   const graph::Graph* graph = nullptr;
   SymbolValues usual;
-  std::vector<NodeFacts> nodes;
+  std::shared_ptr<const std::vector<NodeFacts>> nodes;
   double constant_bytes = 0;
-  const NodeFacts& at(graph::NodeId node) const { return nodes[node]; }
+  const NodeFacts& at(graph::NodeId node) const { return (*nodes)[node]; }
 };
 
 GraphFacts graph_facts(const graph::Graph& graph, const machine::Machine& machine, const SymbolValues& usual);

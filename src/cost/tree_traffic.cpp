@@ -28,7 +28,8 @@ class Traffic {
     for (int s = 0; s < boxes_.stages(); ++s) {
       const Stage& t = boxes_.stage(s);
       if (t.placement == Placement::memory)
-        add_whole(boxes_.whole_elements({t.node, 0}) * element_bytes(t.node), false);
+        add_whole(boxes_.whole_elements({t.node, 0}) * element_bytes(t.node) * partial_lines({t.node, 0}),
+                  false);
       if (t.placement == Placement::scratch) add_scratch(s);
     }
   }
@@ -52,6 +53,20 @@ class Traffic {
     estimate_.l1_bytes += bytes;
     if (home >= 3) estimate_.l2_bytes += bytes;
     if (home >= 4) estimate_.l3_bytes += bytes;
+  }
+
+  // Of a part of a larger array, rows that fill no whole lines: lines touched against lines of use.
+  double partial_lines(Value value) const {
+    const auto layout = boxes_.tree.layouts.find(value);
+    if (layout == boxes_.tree.layouts.end() || layout->second.within.empty()) return 1;
+    const Shape& shape = boxes_.forms.graph->type(value).shape;
+    double run = bytes_per_element(boxes_.forms.graph->type(value));
+    for (size_t i = layout->second.order.size(); i-- > 0;) {
+      const auto d = static_cast<size_t>(layout->second.order[i]);
+      run *= static_cast<double>(schedule::usual_value(shape[d], boxes_.usual));
+      if (shape[d] != layout->second.within[d]) break;
+    }
+    return std::max(1.0, cache_line / run);
   }
 
   void add_scratch(int s) {
@@ -85,8 +100,8 @@ class Traffic {
       contiguous = layout->second.innermost();
     const double run = static_cast<double>(touched[static_cast<size_t>(contiguous)]) *
                        bytes_per_element(boxes_.forms.graph->type(operand));
-    const double whole =
-        boxes_.whole_elements(operand) * bytes_per_element(boxes_.forms.graph->type(operand));
+    const double whole = boxes_.whole_elements(operand) *
+                         bytes_per_element(boxes_.forms.graph->type(operand)) * partial_lines(operand);
     return run < cache_line ? std::min(bytes * cache_line / run, std::max(whole, bytes)) : bytes;
   }
 
@@ -140,13 +155,23 @@ class Traffic {
     for (const auto& [value, from] : reads) {
       const double whole = boxes_.whole_elements(value) * bytes_per_element(boxes_.forms.graph->type(value));
       const bool constant = graph::constant_of(*boxes_.forms.graph, value) != nullptr;
-      const int home = home_level(whole, constant, machine_, options_);
+      const int home = home_level(std::max(whole, whole_around(from)), constant, machine_, options_);
       estimate_.l1_bytes += fetched(value, from, path, static_cast<double>(machine_.l1_bytes), 1);
       if (home >= 3)
         estimate_.l2_bytes += fetched(value, from, path, static_cast<double>(machine_.l2_bytes), 2);
       if (home >= 4)
         estimate_.l3_bytes += fetched(value, from, path, static_cast<double>(machine_.l3_bytes), 3);
     }
+  }
+
+  // Parts that are read one beside the other lie where the whole would: together they take its room.
+  double whole_around(const std::vector<std::pair<NodeId, const Read*>>& from) const {
+    double most = 0;
+    for (const auto& [node, read] : from)
+      if (!read->guards.empty() && boxes_.forms.form(node).reads.size() > 1 &&
+          !boxes_.forms.form(node).accumulation)
+        most = std::max(most, boxes_.whole_elements({node, 0}) * element_bytes(node));
+    return most;
   }
 
   double bytes_at(const std::vector<std::pair<NodeId, const Read*>>& from, Position p) const {

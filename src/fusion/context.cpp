@@ -71,12 +71,12 @@ void connect(PlanContext& context) {
 
 }  // namespace
 
-PlanContext make_context(const graph::Graph& graph, const PlanOptions& options,
-                         const std::set<NodeId>& stored) {
+PlanContext make_context(const graph::Graph& graph, const PlanOptions& options, const std::set<NodeId>& stored,
+                         const cost::GraphFacts* facts) {
   PlanContext context;
   context.graph = &graph;
   context.options = &options;
-  context.facts = cost::graph_facts(graph, options.machine, options.usual);
+  context.facts = facts ? *facts : cost::graph_facts(graph, options.machine, options.usual);
   context.cost = {options.threads, options.usual, context.facts.constant_bytes};
   mark_needed(context);
   mark_free(context, stored);

@@ -25,7 +25,7 @@ Reason reason_of(const LegalityContext& context, const FusionPlan& plan, int a, 
                                                  : "fusion stops at the borders of the model's operators";
     return reason;
   }
-  if (first.pinned || second.pinned) {
+  if ((first.pinned || second.pinned) && !first.assembled && !second.assembled) {
     reason.code = "pinned";
     reason.detail = "the plan file fixes one of the groups";
     return reason;

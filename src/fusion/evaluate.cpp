@@ -30,6 +30,8 @@ void add_layout(cost::Mixer& mixer, const schedule::Layouts& layouts, Value valu
     mixer.add(static_cast<uint64_t>(b.dim));
     mixer.add(static_cast<uint64_t>(b.block));
   }
+  mixer.add(it->second.within.size());
+  for (const Dim& extent : it->second.within) mixer.add(extent);
 }
 
 void add_operand(cost::Mixer& mixer, const PlanContext& context, const Region& region, Value v,

@@ -250,6 +250,7 @@ std::string describe_kernels(const graph::Graph& graph, const FusionPlan& plan, 
   std::string text;
   for (int r : index.regions_of_model_node(model_node)) {
     const PlannedRegion& planned = plan.regions[static_cast<size_t>(r)];
+    if (planned.assembled) continue;
     text += kernel_title(graph, planned.region, r);
     text += cost::to_text(evaluate_schedule(context, planned.region, planned.schedule).estimate);
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fusion/assemblies.h"
 #include "graph/region.h"
 #include "schedule/schedule.h"
 
@@ -18,6 +19,7 @@ struct PlannedRegion {
   graph::Region region;
   schedule::Schedule schedule;
   double predicted_microseconds = 0;
+  bool assembled = false;            // a concatenation put together in place: no kernel, copies at the most
   bool once = false;                 // depends on constants only: runs when the program is loaded (packing)
   bool pinned = false;               // kept as a plan file states it
   double measured_microseconds = 0;  // 0: not measured
@@ -37,6 +39,8 @@ struct FusionPlan {
   // The layout in which each value lies, row-major where none is given. A constant in another layout than the file's
   // is the result of an identity view, computed by a once region.
   schedule::Layouts layouts;
+  Assemblies assemblies;
+  std::vector<Append> appends;
   std::vector<CutEdge> cuts;
   std::string search = "greedy";
   bool search_complete = true;

@@ -29,6 +29,7 @@ Json group_to_json(const graph::Graph& graph, const NodeKeys& keys, const Fusion
   Json group;
   group["pin"] = planned.pinned;
   group["once"] = planned.once;
+  if (planned.assembled) group["assembled"] = true;
   group["nodes"] = Json::array();
   for (graph::NodeId node : planned.region.nodes) group["nodes"].push_back(keys.key_of(node));
   group["outputs"] = Json::array();
@@ -41,7 +42,7 @@ Json group_to_json(const graph::Graph& graph, const NodeKeys& keys, const Fusion
   }
   group["predicted_us"] = planned.predicted_microseconds;
   if (planned.measured_microseconds > 0) group["measured_us"] = planned.measured_microseconds;
-  group["schedule"] = schedule_to_json(planned.schedule, planned.region.nodes);
+  if (!planned.assembled) group["schedule"] = schedule_to_json(planned.schedule, planned.region.nodes);
   return group;
 }
 
@@ -69,6 +70,23 @@ std::string to_json_text(const graph::Graph& graph, const FusionPlan& plan) {
   for (const auto& [value, layout] : plan.layouts)
     if (!layout.is_row_major())
       json["layouts"].push_back({{"value", keys.key_of(value.node)}, {"layout", layout.to_string()}});
+  // Where parts of concatenations lie: nobody has to state it, it follows from the groups that are assembled.
+  json["places"] = Json::array();
+  const auto start_text = [](const std::vector<Dim>& start) {
+    Json list = Json::array();
+    for (const Dim& d : start) list.push_back(d.to_string());
+    return list;
+  };
+  for (const auto& [value, place] : plan.assemblies.places)
+    json["places"].push_back({{"value", keys.key_of(value.node)},
+                              {"in", keys.key_of(place.host.node)},
+                              {"start", start_text(place.start)}});
+  for (const PartCopy& copy : plan.assemblies.copies)
+    json["places"].push_back({{"value", keys.key_of(copy.part.node)},
+                              {"copied_to", keys.key_of(copy.whole)},
+                              {"start", start_text(copy.start)},
+                              {"reason", copy.reason},
+                              {"detail", copy.detail}});
   json["cuts"] = Json::array();
   for (const CutEdge& cut : plan.cuts) {
     Json row = {{"from", keys.key_of(cut.from)},
@@ -134,6 +152,14 @@ class PlanReader {
     for (const Json& name : json.value("members", Json::array()))
       for (uint32_t model_node : resolve_model_nodes(graph_, name.get<std::string>()))
         for (graph::NodeId node : keys_.primitives_of(model_node)) in_order.push_back(node);
+    if (json.value("assembled", false)) {
+      for (graph::NodeId node : in_order) {
+        if (graph_.node(node).op != graph::Op::concat)
+          throw UserError(fmt::format("{} is assembled and names something else than a concatenation", where));
+        result_.assembled.insert(node);
+      }
+      return;
+    }
     if (in_order.empty()) throw UserError(fmt::format("{} names no nodes", where));
     if (json.contains("schedule") && json.contains("nodes")) {
       if (same_machine)

@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "base/error.h"
+#include "fusion/choose_wholes.h"
 #include "fusion/cuts.h"
 #include "fusion/search/search.h"
 
@@ -20,8 +21,10 @@ constexpr double least_view_gain = 0.1;
 
 class Planner {
  public:
-  Planner(const PlanContext& context, std::set<NodeId>& stored)
+  // `with_cuts`: finds the reasons of cut edges, too.
+  Planner(const PlanContext& context, std::set<NodeId>& stored, bool with_cuts)
       : context_(context),
+        with_cuts_(with_cuts),
         stored_(stored),
         partition_(context),
         evaluator_(context),
@@ -32,8 +35,11 @@ class Planner {
   std::optional<FusionPlan> plan() {
     plan_.mode = context_.options->mode;
     plan_.layouts = context_.options->layouts;
+    plan_.assemblies = context_.options->assemblies;
+    plan_.appends = context_.options->appends;
     plan_.machine = context_.options->machine.name;
     plan_.notes = context_.options->constraints.notes;
+    for (NodeId whole : plan_.assemblies.wholes) fixed_[whole] = true;
     apply_groups();
     search();
     for (int cluster : partition_.order()) finish(cluster);
@@ -42,12 +48,13 @@ class Planner {
     plan_.candidates += evaluator_.evaluations();
     plan_.lower_bound_microseconds =
         cost::lower_bound_microseconds(context_.facts, context_.options->machine, context_.options->threads);
-    add_cuts(context_, partition_, evaluator_, plan_);
+    if (with_cuts_) add_cuts(context_, partition_, evaluator_, plan_);
     return std::move(plan_);
   }
 
  private:
   const PlanContext& context_;
+  bool with_cuts_;
   std::set<NodeId>& stored_;
   Partition partition_;
   Evaluator evaluator_;
@@ -141,6 +148,10 @@ class Planner {
       const int c = work.back();
       work.pop_back();
       const std::vector<NodeId>& nodes = partition_.nodes(c);
+      if (plan_.assemblies.wholes.count(nodes.front())) {
+        add_whole(nodes.front());
+        continue;
+      }
       const auto group = group_of_.find(nodes.front());
       const GroupConstraint* constraint = group == group_of_.end() ? nullptr : group->second;
       const graph::Region region = region_of(context_, nodes);
@@ -254,6 +265,17 @@ class Planner {
     plan_.regions.push_back(std::move(planned));
   }
 
+  // It may run once its parts are there, and those who read it behind it; but it has no kernel.
+  void add_whole(NodeId whole) {
+    PlannedRegion planned;
+    planned.region.nodes = {whole};
+    planned.region.outputs = {{whole, 0}};
+    planned.assembled = true;
+    planned.predicted_microseconds = copy_microseconds(context_, whole);
+    plan_.predicted_microseconds += planned.predicted_microseconds;
+    plan_.regions.push_back(std::move(planned));
+  }
+
   // A primitive that cannot be computed through the views it reads gets them stored.
   void store_views(const std::vector<NodeId>& nodes, const Verdict& verdict) {
     bool found = false;
@@ -303,11 +325,12 @@ class Planner {
 
 namespace {
 
-FusionPlan plan_once(const graph::Graph& graph, const PlanOptions& options) {
+FusionPlan plan_once(const graph::Graph& graph, const PlanOptions& options, const cost::GraphFacts& facts,
+                     bool with_cuts) {
   std::set<NodeId> stored = options.constraints.stored_views;
   for (size_t round = 0; round <= graph.size(); ++round) {
-    const PlanContext context = make_context(graph, options, stored);
-    if (auto plan = Planner(context, stored).plan()) return std::move(*plan);
+    const PlanContext context = make_context(graph, options, stored, &facts);
+    if (auto plan = Planner(context, stored, with_cuts).plan()) return std::move(*plan);
   }
   throw InternalError("the planner does not come to an end");
 }
@@ -315,14 +338,25 @@ FusionPlan plan_once(const graph::Graph& graph, const PlanOptions& options) {
 }  // namespace
 
 FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
-  FusionPlan plan = plan_once(graph, options);
+  const cost::GraphFacts facts = cost::graph_facts(graph, options.machine, options.usual);
+  std::set<NodeId> always = options.constraints.assembled;
+  for (const Append& append : options.appends) always.insert(append.whole.node);
+  const auto planned = [&](FusionMode mode, const std::set<NodeId>& wholes, bool with_cuts) {
+    PlanOptions changed = with_wholes(graph, options, wholes);
+    changed.mode = mode;
+    return plan_once(graph, changed, facts, with_cuts);
+  };
+  FusionPlan plan = planned(options.mode, always, true);
   if (options.mode != FusionMode::on || !options.constraints.groups.empty()) return plan;
+  if (const std::set<NodeId> wholes = choose_wholes(graph, options, always, plan, facts); wholes != always) {
+    FusionPlan assembled = planned(FusionMode::on, wholes, true);
+    assembled.candidates += plan.candidates;
+    if (assembled.predicted_microseconds <= plan.predicted_microseconds) plan = std::move(assembled);
+  }
   // Greedy merges can end above where they began: the plan is never dearer than the unfused ones.
   for (const FusionMode mode : {FusionMode::operators, FusionMode::off}) {
-    PlanOptions unfused = options;
-    unfused.mode = mode;
-    FusionPlan other = plan_once(graph, unfused);
-    if (other.predicted_microseconds >= plan.predicted_microseconds) continue;
+    if (planned(mode, always, false).predicted_microseconds >= plan.predicted_microseconds) continue;
+    FusionPlan other = planned(mode, always, true);
     other.mode = FusionMode::on;
     other.candidates += plan.candidates;
     other.notes.push_back("an unfused plan is priced lower than the greedy one and taken instead");

@@ -38,7 +38,7 @@ FileRegion describe_file_region(const std::string& path, uint64_t offset, uint64
 std::vector<uint8_t> needed_in_runs(const Program& program) {
   std::vector<uint8_t> needed(program.buffers.size(), 0);
   for (const Step& step : program.run_steps)
-    for (const BufferId buffer : step.buffers) needed[buffer] = 1;
+    for (const BufferId buffer : step.buffers) needed[buffer] = needed[root_of(program, buffer)] = 1;
   return needed;
 }
 
@@ -66,6 +66,8 @@ std::string_view name_of(BufferKind kind) {
       return "arena";
     case BufferKind::dims:
       return "dims";
+    case BufferKind::view:
+      return "view";
   }
   return "unknown";
 }

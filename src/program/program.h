@@ -9,7 +9,7 @@
 //   int64_t NAME_pI_blocks(const int64_t* parameters)
 // `buffers` are never null, also those of size 0. Arena and once buffers and `scratch` start at 64 bytes; the
 // caller's inputs and outputs may start anywhere, and so may constants, which are used where their file has
-// them. `scratch` is private to the calling worker, uninitialised, and has the kernel's scratch bytes.
+// them, and views. The arguments of one step never share an element that the step writes. `scratch` is private to the calling worker, uninitialised, and has the kernel's scratch bytes.
 #pragma once
 
 #include <cstddef>
@@ -37,10 +37,18 @@ struct Bytes {
 };
 Bytes own_bytes(std::vector<std::byte> bytes);
 
+// The caller's array may be longer than the tensor along one axis, so that there is room to append to it: its extent
+// there is a symbol of its own, which the caller states beside the shapes (else it is the tensor's own extent).
+struct Capacity {
+  std::string symbol;  // empty: the array is the tensor
+  uint32_t axis = 0;
+};
+
 struct Input {
   std::string name;
   DataType type = DataType::undefined;
   Shape shape;
+  Capacity capacity = {};
 };
 
 struct Output {
@@ -48,25 +56,31 @@ struct Output {
   DataType type = DataType::undefined;
   Shape shape;
   BufferId buffer = none;  // of kind output; a value that lives elsewhere gets there by a copy step
-  std::vector<uint32_t> may_alias_inputs;  // inputs whose very memory the caller may give for this output
+  // Inputs whose very memory the caller may give for this output; with the same capacity, where there is one.
+  std::vector<uint32_t> may_alias_inputs;
+  Capacity capacity = {};
 };
 
 enum class BufferKind : uint8_t {
-  input,     // input `index`, owned by the caller, only read
-  output,    // output `index`, owned by the caller; may be read back by later steps
+  input,     // input `index`, owned by the caller, only read; all of its array
+  output,    // output `index`, owned by the caller; may be read back by later steps; all of its array
   constant,  // constant `index`, only read
   once,      // made by a once step, lives as long as the program, only read by run steps
   arena,     // lives from the first to the last step that names it
   dims,      // int64 values of `dims`, evaluated when shapes are bound
+  view,      // a part of buffer `base`, from byte `offset` on; its elements may lie apart (the kernel knows how)
 };
 
 struct Buffer {
   BufferKind kind = BufferKind::arena;
   uint32_t index = none;  // of the input, output or constant
-  Dim bytes;              // constant for once buffers
+  Dim bytes;              // constant for once buffers; of a view, those of its elements
   std::string name;
   bool zero_fill = false;  // once: starts as zeros (padding that a kernel does not write)
   std::vector<Dim> dims;   // dims only; bytes = 8 * dims.size()
+  BufferId base = none;    // view only; no view itself
+  Dim offset;              // view only
+  Dim reach;               // view only: bytes of the base from `offset` to behind the last element
   // Arena buffers in whose place this one may lie although the step that makes this one reads those.
   std::vector<BufferId> may_overwrite;
   Bytes content;  // once: the result, when it came with the program file
@@ -87,7 +101,8 @@ FileRegion describe_file_region(const std::string& path, uint64_t offset, uint64
 struct Constant {
   std::string name;
   Bytes bytes;                     // may be empty in a loaded program that holds all once results
-  std::optional<FileRegion> file;  // saved as a reference when there, otherwise embedded
+  // Saved as a reference when there, otherwise embedded; then `bytes`, if they are here, are a mapping of that file.
+  std::optional<FileRegion> file;
   uint64_t size = 0;               // in bytes, also when they are not here
   Hash128 hash;                    // of the content; zero: save() computes it
 };
@@ -103,7 +118,10 @@ struct Kernel {
 
 enum class StepKind : uint8_t {
   kernel,
-  copy,  // buffers = {from, to} of equal size, no kernel
+  // buffers = {from, to}, no kernel. Without parameters all bytes of two buffers of equal size; else the parameters
+  // are the bytes of an element, and for each dimension from outermost to innermost its extent and the bytes from one
+  // index to the next in `from` and in `to`. Nothing is done where both are the same memory.
+  copy,
 };
 
 struct Step {
@@ -148,6 +166,12 @@ struct Program {
 // used where their kind does not allow it, an output that no step writes, arena buffers read before they are
 // written.
 void verify(const Program& program);
+
+// The buffer that a view is a part of; any other buffer itself.
+inline BufferId root_of(const Program& program, BufferId buffer) {
+  const Buffer& one = program.buffers[buffer];
+  return one.kind == BufferKind::view ? one.base : buffer;
+}
 
 // Once buffers and constants that some run step reads; the others may go once the once steps are done.
 std::vector<uint8_t> needed_in_runs(const Program& program);  // by buffer

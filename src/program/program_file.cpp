@@ -30,7 +30,10 @@ void settle_constants(Program& program, const SaveOptions& options) {
   for (size_t i = 0; i < program.constants.size(); ++i) {
     Constant& constant = program.constants[i];
     const bool here = constant.bytes.span.size() == constant.size;
-    if (constant.hash == Hash128{} && here) constant.hash = hash_bytes(constant.bytes.span);
+    if (constant.hash == Hash128{} && here) {
+      constant.hash = hash_bytes(constant.bytes.span);
+      if (constant.file) drop_pages(constant.bytes.span);
+    }
     if (options.embed_constants && here) constant.file.reset();
     if (constant.file || (runs_only && !used[i])) {
       constant.bytes = {};
@@ -65,7 +68,9 @@ class ConstantFiles {
     const bool same = file.now.file_size == region.file_size && file.now.modified_ns == region.modified_ns &&
                       file.now.inode == region.inode;
     if (same || !options_.verify_constants) return;
-    if (hash_bytes(constant.bytes.span) != constant.hash)
+    const Hash128 hash = hash_bytes(constant.bytes.span);
+    drop_pages(constant.bytes.span);
+    if (hash != constant.hash)
       throw UserError(fmt::format("constant '{}' in {} has changed since", constant.name, region.path));
   }
 

@@ -28,10 +28,17 @@ void transfer(Codec& codec, Hash128& hash) {
 }
 
 template <class Codec>
+void transfer(Codec& codec, Capacity& capacity) {
+  codec.text(capacity.symbol);
+  codec.number(capacity.axis);
+}
+
+template <class Codec>
 void transfer(Codec& codec, Input& input) {
   codec.text(input.name);
   codec.enumeration(input.type, DataType::string);
   transfer(codec, input.shape);
+  transfer(codec, input.capacity);
 }
 
 template <class Codec>
@@ -41,16 +48,20 @@ void transfer(Codec& codec, Output& output) {
   transfer(codec, output.shape);
   codec.number(output.buffer);
   transfer(codec, output.may_alias_inputs);
+  transfer(codec, output.capacity);
 }
 
 template <class Codec>
 void transfer(Codec& codec, Buffer& buffer) {
-  codec.enumeration(buffer.kind, BufferKind::dims);
+  codec.enumeration(buffer.kind, BufferKind::view);
   codec.number(buffer.index);
   codec.dim(buffer.bytes);
   codec.text(buffer.name);
   codec.flag(buffer.zero_fill);
   transfer(codec, buffer.dims);
+  codec.number(buffer.base);
+  codec.dim(buffer.offset);
+  codec.dim(buffer.reach);
   transfer(codec, buffer.may_overwrite);
   codec.section(buffer.content);
 }

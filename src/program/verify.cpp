@@ -16,6 +16,9 @@ class Verifier {
 
   void run() {
     require(symbols_.size() == program_.symbols.size(), "a symbol is listed twice");
+    for (const Input& input : program_.inputs) capacity(input.capacity, input.shape, "input '" + input.name + "'");
+    for (const Output& output : program_.outputs)
+      capacity(output.capacity, output.shape, "output '" + output.name + "'");
     interface();
     for (BufferId id = 0; id < program_.buffers.size(); ++id) buffer(id);
     for (const Kernel& one : program_.kernels) kernel(one);
@@ -40,6 +43,12 @@ class Verifier {
   }
   void shape(const Shape& value, const std::string& where) const {
     for (const Dim& extent : value) dim(extent, where);
+  }
+
+  void capacity(const Capacity& one, const Shape& shape, const std::string& where) {
+    if (one.symbol.empty()) return;
+    require(one.axis < shape.size(), where + " has a capacity along an axis that does not exist");
+    require(symbols_.insert(one.symbol).second, where + " has a capacity whose symbol means something else");
   }
 
   void interface() const {
@@ -87,6 +96,7 @@ class Verifier {
       require(one.bytes.is(static_cast<int64_t>(8 * one.dims.size())),
               describe_buffer(program_, id) + " has a size that differs from its values");
     }
+    if (one.kind == BufferKind::view) view(id);
     if (one.kind == BufferKind::constant)
       require(one.bytes.is(static_cast<int64_t>(program_.constants[one.index].size)),
               describe_buffer(program_, id) + " has a size that differs from its constant's");
@@ -96,6 +106,21 @@ class Verifier {
     for (const BufferId other : one.may_overwrite)
       require(one.kind == BufferKind::arena && other < program_.buffers.size() && other != id,
               describe_buffer(program_, id) + " may overwrite something that it cannot");
+  }
+
+  void view(BufferId id) const {
+    const Buffer& one = program_.buffers[id];
+    const std::string what = describe_buffer(program_, id);
+    require(one.base < program_.buffers.size() && program_.buffers[one.base].kind != BufferKind::view &&
+                program_.buffers[one.base].kind != BufferKind::dims,
+            what + " is a part of something that has none");
+    dim(one.offset, what);
+    dim(one.reach, what);
+    const Dim& whole = program_.buffers[one.base].bytes;
+    if (one.offset.is_constant() && one.reach.is_constant() && whole.is_constant())
+      require(one.offset.value() >= 0 && one.reach.value() >= 0 &&
+                  one.offset.value() + one.reach.value() <= whole.value(),
+              what + " reaches beyond what it is a part of");
   }
 
   static void kernel(const Kernel& one) {
@@ -116,7 +141,8 @@ class Verifier {
       for (const BufferId id : step.buffers)
         require(id < program_.buffers.size(), where + " names a buffer that does not exist");
       if (step.kind == StepKind::copy)
-        require(step.buffers.size() == 2 && step.parameters.empty(), where + " is no valid copy");
+        require(step.buffers.size() == 2 && (step.parameters.empty() || step.parameters.size() % 3 == 1),
+                where + " is no valid copy");
       else
         kernel_step(step, where);
       for (const Dim& parameter : step.parameters) {
@@ -149,7 +175,7 @@ class Verifier {
 
   void argument_of(const Step& step, size_t argument, const std::string& where, bool once) const {
     const BufferId id = step.buffers[argument];
-    const BufferKind kind = program_.buffers[id].kind;
+    const BufferKind kind = program_.buffers[root_of(program_, id)].kind;
     const std::string what = where + " uses " + describe_buffer(program_, id);
     if (once) require(kind == BufferKind::constant || kind == BufferKind::once, what);
     if (access(step, argument) != Access::writes) return;
@@ -158,19 +184,20 @@ class Verifier {
     if (!writable) require(false, where + " writes to " + describe_buffer(program_, id));
   }
 
-  // Arena buffers and outputs must be written by the first step that names them, outputs by some step.
+  // Arena buffers and outputs must be written by the first step that names them, outputs by some step. What is put
+  // together from parts counts as written from its first part on: which of them are there is not looked at.
   void first_uses() const {
     std::vector<uint8_t> seen(program_.buffers.size(), 0);
     for (const Step& step : program_.run_steps) {
       for (size_t argument = 0; argument < step.buffers.size(); ++argument) {
-        const BufferId id = step.buffers[argument];
+        const BufferId id = root_of(program_, step.buffers[argument]);
         const BufferKind kind = program_.buffers[id].kind;
         if (access(step, argument) == Access::reads && !seen[id] && !written_by(step, id))
           require(kind != BufferKind::arena && kind != BufferKind::output,
                   fmt::format("step '{}' reads {} before anything has written it", step.label,
                               describe_buffer(program_, id)));
       }
-      for (const BufferId id : step.buffers) seen[id] = 1;
+      for (const BufferId id : step.buffers) seen[root_of(program_, id)] = 1;
     }
     for (const Output& output : program_.outputs)
       require(seen[output.buffer] != 0, "no step writes output '" + output.name + "'");
@@ -178,7 +205,7 @@ class Verifier {
 
   bool written_by(const Step& step, BufferId id) const {
     for (size_t argument = 0; argument < step.buffers.size(); ++argument)
-      if (step.buffers[argument] == id && access(step, argument) != Access::reads) return true;
+      if (root_of(program_, step.buffers[argument]) == id && access(step, argument) != Access::reads) return true;
     return false;
   }
 

@@ -34,6 +34,24 @@ int64_t tensor_bytes(DataType type, const std::vector<int64_t>& shape, const std
   return bits / 8 + (bits % 8 != 0 ? 1 : 0);
 }
 
+// The shape of the caller's array; its extent along the axis of a capacity becomes the symbol's value.
+std::vector<int64_t> array_shape(const program::Capacity& capacity, std::vector<int64_t> shape,
+                                 const std::vector<int64_t>& given, size_t index, const std::string& name,
+                                 SymbolValues& symbols) {
+  const int64_t stated = index < given.size() ? given[index] : 0;
+  if (capacity.symbol.empty()) {
+    if (stated != 0) throw UserError(fmt::format("'{}' has no axis that may be longer than the tensor", name));
+    return shape;
+  }
+  int64_t& extent = shape[capacity.axis];
+  if (stated != 0 && stated < extent)
+    throw UserError(fmt::format("'{}' has {} elements along axis {}, and its array has room for {}", name, extent,
+                                capacity.axis, stated));
+  if (stated != 0) extent = stated;
+  symbols[capacity.symbol] = extent;
+  return shape;
+}
+
 void evaluate_buffers(const Program& program, Binding& binding) {
   binding.buffer_bytes.reserve(program.buffers.size());
   binding.dims_values.resize(program.buffers.size());
@@ -43,6 +61,7 @@ void evaluate_buffers(const Program& program, Binding& binding) {
     if (bytes < 0)
       throw UserError(fmt::format("{} would need {} bytes", describe_buffer(program, id), bytes));
     binding.buffer_bytes.push_back(bytes);
+    binding.view_offsets.push_back(buffer.offset.evaluate(binding.symbols));
     if (buffer.kind == BufferKind::dims) binding.dims_values[id] = evaluate(buffer.dims, binding.symbols);
     const bool wrong = (buffer.kind == BufferKind::input && bytes != binding.input_bytes[buffer.index]) ||
                        (buffer.kind == BufferKind::output && bytes != binding.output_bytes[buffer.index]);
@@ -51,9 +70,20 @@ void evaluate_buffers(const Program& program, Binding& binding) {
   }
 }
 
+void check_views(const Program& program, const Binding& binding) {
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    const program::Buffer& buffer = program.buffers[id];
+    if (buffer.kind != BufferKind::view) continue;
+    const int64_t offset = binding.view_offsets[id], reach = buffer.reach.evaluate(binding.symbols);
+    const int64_t whole = binding.buffer_bytes[buffer.base];
+    if (reach > 0 && (offset < 0 || offset > whole || reach > whole - offset))
+      throw InternalError(describe_buffer(program, id) + " reaches beyond what it is a part of");
+  }
+}
+
 void check_copies(const Program& program, const Binding& binding) {
   for (const program::Step& step : program.run_steps)
-    if (step.kind == program::StepKind::copy &&
+    if (step.kind == program::StepKind::copy && step.parameters.empty() &&
         binding.buffer_bytes[step.buffers[0]] != binding.buffer_bytes[step.buffers[1]])
       throw InternalError("the copy '" + step.label + "' is between buffers of different sizes");
 }
@@ -64,7 +94,8 @@ void place_arena(const Program& program, Binding& binding) {
   std::vector<BufferId> buffer_of;
   std::vector<ArenaItem> items;
   for (size_t step = 0; step < program.run_steps.size(); ++step) {
-    for (const BufferId id : program.run_steps[step].buffers) {
+    for (const BufferId named : program.run_steps[step].buffers) {
+      const BufferId id = root_of(program, named);
       if (program.buffers[id].kind != BufferKind::arena) continue;
       const int now = static_cast<int>(step);
       if (item_of[id] == unused) {
@@ -88,19 +119,27 @@ void place_arena(const Program& program, Binding& binding) {
 
 }  // namespace
 
-Binding bind_shapes(const Program& program, std::span<const std::vector<int64_t>> input_shapes) {
+Binding bind_shapes(const Program& program, std::span<const std::vector<int64_t>> input_shapes,
+                    const Capacities& capacities) {
   Binding binding;
   binding.symbols = solve_symbols(program, input_shapes);
   check_guards(program, binding.symbols);
   binding.input_shapes.assign(input_shapes.begin(), input_shapes.end());
-  for (size_t i = 0; i < input_shapes.size(); ++i)
-    binding.input_bytes.push_back(
-        tensor_bytes(program.inputs[i].type, input_shapes[i], program.inputs[i].name));
-  for (const program::Output& output : program.outputs) {
+  binding.capacities = capacities;
+  for (size_t i = 0; i < input_shapes.size(); ++i) {
+    const program::Input& input = program.inputs[i];
+    const auto array = array_shape(input.capacity, input_shapes[i], capacities.inputs, i, input.name, binding.symbols);
+    binding.input_bytes.push_back(tensor_bytes(input.type, array, input.name));
+  }
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    const program::Output& output = program.outputs[i];
     binding.output_shapes.push_back(evaluate(output.shape, binding.symbols));
-    binding.output_bytes.push_back(tensor_bytes(output.type, binding.output_shapes.back(), output.name));
+    const auto array = array_shape(output.capacity, binding.output_shapes.back(), capacities.outputs, i, output.name,
+                                   binding.symbols);
+    binding.output_bytes.push_back(tensor_bytes(output.type, array, output.name));
   }
   evaluate_buffers(program, binding);
+  check_views(program, binding);
   check_copies(program, binding);
   place_arena(program, binding);
   return binding;

@@ -19,15 +19,24 @@ struct BoundSteps {
   int64_t scratch_bytes = 0;            // that one worker needs, a multiple of 64
 };
 
+// Extents of the caller's arrays along the axes where the program's inputs and outputs have a capacity, by index;
+// 0, and what is missing at the end: the tensor's own.
+struct Capacities {
+  std::vector<int64_t> inputs, outputs;
+  friend bool operator==(const Capacities&, const Capacities&) = default;
+};
+
 struct Binding {
   std::vector<std::vector<int64_t>> input_shapes;
+  Capacities capacities;
   std::vector<std::vector<int64_t>> output_shapes;
-  std::vector<int64_t> input_bytes;
+  std::vector<int64_t> input_bytes;  // of the caller's arrays
   std::vector<int64_t> output_bytes;
   SymbolValues symbols;
   std::vector<int64_t> buffer_bytes;
   std::vector<std::vector<int64_t>> dims_values;  // by buffer, of dims buffers
   std::vector<int64_t> arena_offsets;             // by buffer; -1 for those elsewhere
+  std::vector<int64_t> view_offsets;              // by buffer: bytes from the start of what it is a part of, else 0
   int64_t arena_bytes = 0;
   int64_t arena_lower_bound = 0;
   BoundSteps steps;
@@ -42,6 +51,7 @@ SymbolValues solve_symbols(const program::Program& program,
 // UserError with the guard's words when one does not hold.
 void check_guards(const program::Program& program, const SymbolValues& symbols);
 // Everything but the block counts and scratch, which need the kernels.
-Binding bind_shapes(const program::Program& program, std::span<const std::vector<int64_t>> input_shapes);
+Binding bind_shapes(const program::Program& program, std::span<const std::vector<int64_t>> input_shapes,
+                    const Capacities& capacities = {});
 
 }  // namespace fusewise::runtime

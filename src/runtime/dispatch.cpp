@@ -16,6 +16,24 @@ constexpr int64_t pieces_per_worker = 8;
 constexpr int64_t copy_piece = 256 * 1024;
 constexpr int64_t cache_line = 64;
 
+// The parameters of a strided copy, inner dimensions that lie in one piece on both sides joined: the bytes of a
+// piece, then extent and both strides of the dimensions that are left, outermost first.
+void add_copy(const program::Step& step, const SymbolValues& symbols, std::vector<int64_t>& parameters) {
+  if (step.parameters.empty()) return;
+  std::vector<int64_t> values;
+  for (const Dim& parameter : step.parameters) values.push_back(parameter.evaluate(symbols));
+  int64_t piece = values[0];
+  while (values.size() > 1) {
+    const size_t last = values.size() - 3;
+    const bool joins = values[last] == 1 || (values[last + 1] == piece && values[last + 2] == piece);
+    if (!joins) break;
+    piece *= values[last];
+    values.resize(last);
+  }
+  values[0] = piece;
+  parameters.insert(parameters.end(), values.begin(), values.end());
+}
+
 }  // namespace
 
 BoundSteps bind_steps(const program::Program& program, std::span<const program::Step> steps,
@@ -24,7 +42,10 @@ BoundSteps bind_steps(const program::Program& program, std::span<const program::
   for (const program::Step& step : steps) {
     bound.parameters_of.push_back(static_cast<uint32_t>(bound.parameters.size()));
     bound.phases_of.push_back(static_cast<uint32_t>(bound.blocks.size()));
-    if (step.kind == program::StepKind::copy) continue;
+    if (step.kind == program::StepKind::copy) {
+      add_copy(step, symbols, bound.parameters);
+      continue;
+    }
     const program::Kernel& kernel = program.kernels[step.kernel];
     SymbolValues values;
     for (size_t i = 0; i < step.parameters.size(); ++i) {
@@ -85,6 +106,29 @@ void run_copy(void* const* buffers, int64_t bytes, ThreadPool& pool) {
     const int64_t last = std::min(bytes, end * copy_piece);
     std::memcpy(to + first, from + first, static_cast<size_t>(last - first));
   });
+}
+
+void run_strided_copy(void* const* buffers, std::span<const int64_t> parameters, ThreadPool& pool) {
+  const char* from = static_cast<const char*>(buffers[0]);
+  char* to = static_cast<char*>(buffers[1]);
+  const int64_t piece = parameters[0];
+  int64_t pieces = 1;
+  for (size_t d = 1; d < parameters.size(); d += 3) pieces *= parameters[d];
+  if (from == to || piece == 0 || pieces == 0) return;
+  if (pieces == 1) return run_copy(buffers, piece, pool);
+  const auto copy = [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t rest = i, source = 0, target = 0;
+      for (size_t d = parameters.size(); d > 1; d -= 3) {
+        const int64_t index = rest % parameters[d - 3];
+        rest /= parameters[d - 3];
+        source += index * parameters[d - 2];
+        target += index * parameters[d - 1];
+      }
+      std::memcpy(to + target, from + source, static_cast<size_t>(piece));
+    }
+  };
+  pool.parallel_for(pieces, copy, std::max<int64_t>(1, copy_piece / piece));
 }
 
 }  // namespace fusewise::runtime

@@ -30,6 +30,8 @@ struct Scratch {
 
 void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t* parameters,
                 const int64_t* blocks, Scratch scratch, ThreadPool& pool);
+// All `bytes`; or the elements that `parameters` name, of a copy step as bind_steps() has made them.
 void run_copy(void* const* buffers, int64_t bytes, ThreadPool& pool);
+void run_strided_copy(void* const* buffers, std::span<const int64_t> parameters, ThreadPool& pool);
 
 }  // namespace fusewise::runtime

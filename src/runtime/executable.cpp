@@ -141,6 +141,12 @@ Status Executable::State::check_overlaps(const Binding& binding, std::span<const
       if (!declared || outputs[i] != inputs[j])
         return Status::error(StatusCode::bad_argument, fmt::format("output '{}' overlaps input '{}'",
                                                                    output.name, program.inputs[j].name));
+      if (!output.capacity.symbol.empty() &&
+          binding.symbols.at(output.capacity.symbol) != binding.symbols.at(program.inputs[j].capacity.symbol))
+        return Status::error(StatusCode::bad_argument,
+                             fmt::format("output '{}' shares the array of input '{}', and the two are said to "
+                                         "have different capacities",
+                                         output.name, program.inputs[j].name));
     }
   }
   return Status::success();
@@ -149,8 +155,15 @@ Status Executable::State::check_overlaps(const Binding& binding, std::span<const
 void Executable::State::run_step(size_t index, Workspace& workspace, const Binding& binding) {
   const program::Step& step = program.run_steps[index];
   workspace.before_step(index, binding);
-  if (step.kind == program::StepKind::copy)
-    return run_copy(workspace.pointers(index), binding.buffer_bytes[step.buffers[0]], *pool);
+  if (step.kind == program::StepKind::copy) {
+    if (step.parameters.empty())
+      return run_copy(workspace.pointers(index), binding.buffer_bytes[step.buffers[0]], *pool);
+    const std::vector<int64_t>& all = binding.steps.parameters;
+    const size_t begin = binding.steps.parameters_of[index];
+    const size_t end = index + 1 < binding.steps.parameters_of.size() ? binding.steps.parameters_of[index + 1]
+                                                                      : all.size();
+    return run_strided_copy(workspace.pointers(index), std::span(all).subspan(begin, end - begin), *pool);
+  }
   run_kernel(kernels[step.kernel], workspace.pointers(index),
              binding.steps.parameters.data() + binding.steps.parameters_of[index],
              binding.steps.blocks.data() + binding.steps.phases_of[index], workspace.scratch(), *pool);
@@ -209,10 +222,12 @@ int64_t Executable::workspace_bytes() const {
   return state_->workspace_bytes.load(std::memory_order_relaxed);
 }
 
-std::shared_ptr<const Binding> Executable::bind(std::span<const std::vector<int64_t>> input_shapes) const {
+std::shared_ptr<const Binding> Executable::bind(std::span<const std::vector<int64_t>> input_shapes,
+                                                const Capacities& capacities) const {
   State& state = *state_;
   const auto same = [&](const std::shared_ptr<const Binding>& binding) {
-    return std::equal(binding->input_shapes.begin(), binding->input_shapes.end(), input_shapes.begin(),
+    return binding->capacities == capacities &&
+           std::equal(binding->input_shapes.begin(), binding->input_shapes.end(), input_shapes.begin(),
                       input_shapes.end());
   };
   const std::lock_guard lock(state.bindings_mutex);
@@ -221,7 +236,7 @@ std::shared_ptr<const Binding> Executable::bind(std::span<const std::vector<int6
     state.bindings.splice(state.bindings.begin(), state.bindings, known);
     return state.bindings.front();
   }
-  auto binding = std::make_shared<Binding>(bind_shapes(state.program, input_shapes));
+  auto binding = std::make_shared<Binding>(bind_shapes(state.program, input_shapes, capacities));
   binding->steps = bind_steps(state.program, state.program.run_steps, state.kernels, binding->symbols);
   binding->serial = ++state.bindings_made;
   binding->owner = &state;

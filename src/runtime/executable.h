@@ -56,10 +56,12 @@ class Executable {
   int threads() const;
 
   // Throws UserError when the shapes contradict the program: names the input, the dimension and both values.
-  std::shared_ptr<const Binding> bind(std::span<const std::vector<int64_t>> input_shapes) const;
+  std::shared_ptr<const Binding> bind(std::span<const std::vector<int64_t>> input_shapes,
+                                      const Capacities& capacities = {}) const;
 
   // One pointer per input and output, in the program's order; those of tensors without elements may be null.
-  // Outputs may overlap nothing but the inputs that the program allows.
+  // Outputs may overlap nothing but the inputs that the program allows. Of an output that shares the memory of an
+  // input to which it appends, only what is new is written; beyond the tensor an array is never written.
   Status run(const Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
              const RunOptions& options = {}) const noexcept;
 

@@ -7,6 +7,7 @@
 #include "base/aligned_buffer.h"
 #include "base/error.h"
 #include "base/float_environment.h"
+#include "base/mapped_file.h"
 #include "runtime/dispatch.h"
 
 namespace fusewise::runtime {
@@ -88,12 +89,24 @@ void Residents::run_once_steps(const Program& program, const Kernels& kernels, T
     }
     run_kernel(kernels[step.kernel], pointers.data(), bound.parameters.data() + bound.parameters_of[i],
                bound.blocks.data() + bound.phases_of[i], {scratch.data(), bound.scratch_bytes}, pool);
+    drop_read_constants(program, i);
   }
   once_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (Place& place : places_) {
     if (!place.guarded) continue;
     check(place.guarded->margins_intact(), "a once step wrote beyond the end of its buffer");
     place.guarded->protect(true);
+  }
+}
+
+// What a once step has read of a file need not stay in memory beside what was made of it: runs that read it, too, or
+// another once step, get it from the file again.
+void Residents::drop_read_constants(const Program& program, size_t step) const {
+  for (const program::BufferId id : program.once_steps[step].buffers) {
+    const program::Buffer& buffer = program.buffers[id];
+    if (buffer.kind != BufferKind::constant || places_[id].guarded) continue;
+    const program::Constant& constant = program.constants[buffer.index];
+    if (constant.file) drop_pages(constant.bytes.span);
   }
 }
 

@@ -39,6 +39,7 @@ class Residents {
   void place(const program::Buffer& buffer, Place& place, const program::Bytes& content);
   static void own(const program::Buffer& buffer, Place& place, std::span<const std::byte> content);
   void run_once_steps(const program::Program& program, const Kernels& kernels, ThreadPool& pool);
+  void drop_read_constants(const program::Program& program, size_t step) const;
   void release_unneeded(program::Program& program, const std::vector<uint8_t>& needed);
 
   Options options_;

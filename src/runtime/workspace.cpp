@@ -27,15 +27,17 @@ WorkspacePlan plan_workspaces(const program::Program& program, const Residents& 
                               bool poison, std::optional<GuardedMemory::Side> guard) {
   WorkspacePlan plan{program, residents, slots_of(program.run_steps), {}, {}, workers, poison, guard};
   for (uint32_t slot = 0; slot < plan.slots.buffers.size(); ++slot) {
-    const program::Buffer& buffer = program.buffers[plan.slots.buffers[slot]];
+    const BufferId id = plan.slots.buffers[slot];
+    const program::Buffer& buffer = program.buffers[root_of(program, id)];
     if (buffer.kind == BufferKind::input || buffer.kind == BufferKind::output)
-      plan.caller_slots.push_back({slot, buffer.index, buffer.kind == BufferKind::output});
+      plan.caller_slots.push_back({slot, id, buffer.index, buffer.kind == BufferKind::output});
   }
   std::vector<uint8_t> seen(program.buffers.size(), 0);
   for (const program::Step& step : program.run_steps) {
     std::vector<BufferId>& starting = plan.starting.emplace_back();
-    for (const BufferId id : step.buffers)
-      if (!std::exchange(seen[id], uint8_t{1}) && lives_in_run(program.buffers[id].kind))
+    for (const BufferId named : step.buffers)
+      if (const BufferId id = root_of(program, named);
+          !std::exchange(seen[id], uint8_t{1}) && lives_in_run(program.buffers[id].kind))
         starting.push_back(id);
   }
   return plan;
@@ -72,6 +74,10 @@ void Workspace::prepare(const Binding& binding) {
 
 std::byte* Workspace::place_of(BufferId id, const Binding& binding) {
   const program::Buffer& buffer = plan_.program.buffers[id];
+  if (buffer.kind == BufferKind::view) {
+    std::byte* base = place_of(buffer.base, binding);
+    return base ? base + binding.view_offsets[id] : nullptr;
+  }
   if (buffer.kind == BufferKind::constant || buffer.kind == BufferKind::once)
     return plan_.residents.pointer(id);
   if (plan_.guard) return guarded_[id]->data();
@@ -87,7 +93,7 @@ void Workspace::prepare_guarded(const Binding& binding) {
   guarded_.resize(plan_.program.buffers.size());
   for (BufferId id = 0; id < guarded_.size(); ++id) {
     const BufferKind kind = plan_.program.buffers[id].kind;
-    if (kind == BufferKind::constant || kind == BufferKind::once) continue;
+    if (kind == BufferKind::constant || kind == BufferKind::once || kind == BufferKind::view) continue;
     guarded_[id] =
         std::make_unique<GuardedMemory>(static_cast<size_t>(binding.buffer_bytes[id]), *plan_.guard);
     if (kind != BufferKind::dims || binding.dims_values[id].empty()) continue;
@@ -113,17 +119,29 @@ void Workspace::begin(const Binding& binding, std::span<const void* const> input
   } else {
     for (const WorkspacePlan::CallerSlot& place : plan_.caller_slots) {
       void* pointer = place.is_output ? outputs[place.index] : const_cast<void*>(inputs[place.index]);
-      pointers_[place.slot] = pointer ? pointer : somewhere();
+      pointers_[place.slot] =
+          pointer ? static_cast<std::byte*>(pointer) + binding.view_offsets[place.buffer] : somewhere();
     }
   }
+  if (plan_.guard) keep_beyond_outputs(outputs);
   if (!plan_.poison) return;
   if (!arena_.empty()) std::memset(arena_.data(), poison_byte, arena_.size());
   for (size_t i = 0; i < outputs.size() && !plan_.guard; ++i) {
     const program::Output& output = plan_.program.outputs[i];
     const bool aliased = std::any_of(output.may_alias_inputs.begin(), output.may_alias_inputs.end(),
                                      [&](uint32_t input) { return inputs[input] == outputs[i]; });
-    if (outputs[i] && !aliased)
+    if (outputs[i] && !aliased && output.capacity.symbol.empty())
       std::memset(outputs[i], poison_byte, static_cast<size_t>(binding.output_bytes[i]));
+  }
+}
+
+// What lies beyond an output in the caller's array is the caller's.
+void Workspace::keep_beyond_outputs(std::span<void* const> outputs) {
+  for (BufferId id = 0; id < guarded_.size(); ++id) {
+    const program::Buffer& buffer = plan_.program.buffers[id];
+    if (buffer.kind != BufferKind::output || plan_.program.outputs[buffer.index].capacity.symbol.empty()) continue;
+    if (guarded_[id]->size() > 0)
+      std::memcpy(guarded_[id]->data(), outputs[buffer.index], guarded_[id]->size());
   }
 }
 
@@ -134,6 +152,9 @@ void Workspace::before_step(size_t step, const Binding& binding) {
   for (const BufferId id : plan_.starting[step]) {
     std::byte* place = place_of(id, binding);
     if (!place || binding.buffer_bytes[id] == 0) continue;
+    const program::Buffer& buffer = plan_.program.buffers[id];
+    if (buffer.kind == BufferKind::output && !plan_.program.outputs[buffer.index].capacity.symbol.empty())
+      continue;  // holds what is the caller's
     // A buffer in another's place still holds what this step reads.
     const auto shares = [&](BufferId other) { return place_of(other, binding) == place; };
     const std::vector<BufferId>& others = plan_.program.buffers[id].may_overwrite;

@@ -26,6 +26,7 @@ struct WorkspacePlan {
   Slots slots;
   struct CallerSlot {
     uint32_t slot;
+    program::BufferId buffer;
     uint32_t index;  // of the input or output
     bool is_output;
   };
@@ -59,6 +60,7 @@ class Workspace {
  private:
   std::byte* place_of(program::BufferId buffer, const Binding& binding);
   void prepare_guarded(const Binding& binding);
+  void keep_beyond_outputs(std::span<void* const> outputs);
 
   const WorkspacePlan& plan_;
   AlignedBuffer arena_;

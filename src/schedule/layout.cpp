@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <numeric>
 
@@ -10,7 +11,7 @@
 namespace fusewise::schedule {
 
 bool Layout::is_row_major() const {
-  if (!blocks.empty()) return false;
+  if (!blocks.empty() || !within.empty()) return false;
   for (size_t i = 0; i < order.size(); ++i)
     if (order[i] != static_cast<int>(i)) return false;
   return true;
@@ -22,7 +23,7 @@ int Layout::innermost() const {
 }
 
 std::string Layout::to_string() const {
-  if (is_row_major()) return "row";
+  if (blocks.empty() && std::is_sorted(order.begin(), order.end())) return "row";
   std::string text;
   for (size_t i = 0; i < order.size(); ++i) text += fmt::format("{}{}", i ? "." : "", order[i]);
   for (const Block& b : blocks) text += fmt::format("|{}:{}", b.dim, b.block);
@@ -76,8 +77,27 @@ Layout row_major(int rank) {
   return layout;
 }
 
+std::vector<Dim> strides_of(const Layout& layout, const Shape& shape) {
+  check(layout.blocks.empty(), "blocks have no strides");
+  const Shape& extents = layout.within.empty() ? shape : layout.within;
+  std::vector<Dim> strides(shape.size());
+  Dim stride = 1;
+  for (size_t i = layout.order.size(); i-- > 0;) {
+    const auto d = static_cast<size_t>(layout.order[i]);
+    strides[d] = stride;
+    stride = stride * extents[d];
+  }
+  return strides;
+}
+
 Dim physical_elements(const Layout& layout, const Shape& shape) {
   Dim elements = 1;
+  if (!layout.within.empty()) {
+    const std::vector<Dim> strides = strides_of(layout, shape);
+    for (size_t d = 0; d < shape.size(); ++d) elements = elements + (shape[d] - Dim(1)) * strides[d];
+    // Nothing at all where one extent is 0.
+    return elements * min(product(shape), Dim(1));
+  }
   for (int dim : layout.order) {
     Dim extent = shape[static_cast<size_t>(dim)];
     for (const Layout::Block& b : layout.blocks)

@@ -1,5 +1,5 @@
-// The physical layout of a value: which dimension runs fastest, and which are cut into blocks. A property of an
-// edge in the plan; the graph knows nothing of it.
+// The physical layout of a value: which dimension runs fastest, which are cut into blocks, and whether the value is a
+// part of a larger array. A property of an edge in the plan; the graph knows nothing of it.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,22 @@ struct Layout {
   };
   std::vector<int> order;
   std::vector<Block> blocks;
+  // The extents of the array that the value is a part of, by dimension: strides are the array's, addresses count from
+  // the part's first element. Empty: the value is its own array. Never with blocks.
+  Shape within;
 
   bool is_row_major() const;
   int innermost() const;  // the dimension that is contiguous, -1 for rank 0
-  // "row" for row-major, else "0231" or "1.0|1:48".
+  // "row" for row-major, else "0.2.3.1" or "1.0|1:48"; says nothing of the array around it.
   std::string to_string() const;
   static Layout parse(std::string_view text, int rank);
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
 Layout row_major(int rank);
-// Elements in memory, padding of blocked dimensions included.
+// By dimension, of a value without blocks: elements from one index to the next.
+std::vector<Dim> strides_of(const Layout& layout, const Shape& shape);
+// Elements in memory from the first to the last, padding of blocked dimensions included.
 Dim physical_elements(const Layout& layout, const Shape& shape);
 
 }  // namespace fusewise::schedule

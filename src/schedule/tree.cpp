@@ -62,7 +62,11 @@ class TreeBuilder {
  public:
   TreeBuilder(const RegionForms& forms, const Schedule& schedule, const Layouts& layouts) : forms_(forms) {
     tree_.order = schedule.order;
-    tree_.layouts = layouts;
+    const auto keep = [&](Value v) {
+      if (const auto it = layouts.find(v); it != layouts.end()) tree_.layouts.insert(*it);
+    };
+    for (Value v : forms.inputs) keep(v);
+    for (NodeId node : forms.region.nodes) keep({node, 0});
     for (const StageChoice& choice : schedule.stages) {
       Stage stage;
       static_cast<StageChoice&>(stage) = choice;

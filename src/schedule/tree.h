@@ -25,7 +25,7 @@ struct Tree {
   std::vector<int> stage_of;  // per position in region.nodes: its stage, or -1 when inlined
   int phases = 1;
   ReductionOrder order;
-  Layouts layouts;
+  Layouts layouts;  // of the region's border and members
   // Values that live in memory although no reader outside the region needs them (read across phases), ascending.
   std::vector<Value> temporaries;
   int stage_index(const RegionForms& forms, NodeId node) const;

@@ -17,16 +17,17 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// By run step: regions become steps one by one, in their order; nothing where a plan has more than regions.
+// By run step: kernels are the regions, one by one in their order; copies have no prediction of their own.
 std::vector<std::optional<double>> predicted_steps(const compiler::Compiled& compiled) {
-  std::vector<std::optional<double>> predicted;
+  std::vector<double> kernels;
   for (const fusion::PlannedRegion& region : compiled.plan.regions)
-    if (!region.once) predicted.push_back(region.predicted_microseconds / 1e3);
-  const auto& steps = compiled.program.run_steps;
-  const auto kernels = std::count_if(steps.begin(), steps.end(), [](const program::Step& step) {
-    return step.kind == program::StepKind::kernel;
-  });
-  if (static_cast<size_t>(kernels) != predicted.size()) predicted.clear();
+    if (!region.once && !region.assembled) kernels.push_back(region.predicted_microseconds / 1e3);
+  std::vector<std::optional<double>> predicted;
+  size_t next = 0;
+  for (const program::Step& step : compiled.program.run_steps) {
+    predicted.emplace_back();
+    if (step.kind == program::StepKind::kernel && next < kernels.size()) predicted.back() = kernels[next++];
+  }
   return predicted;
 }
 
@@ -63,6 +64,7 @@ compiler::CompileOptions compile_options_for(const SessionOptions& options) {
   compile.compile_threads = default_thread_count();
   compile.plan_text = options.plan_text;
   compile.disabled_passes = options.disabled_passes;
+  compile.in_place = options.in_place;
   compile.progress = options.progress;
   compile.dump = options.dump;
   return compile;
@@ -74,6 +76,8 @@ Hash128 cache_key(const Hash128& model, const compiler::CompileOptions& compile)
   hasher.add(compile.numerics).add(compile.fusion).add(compile.threads);
   hasher.add(std::string_view(machine::to_text(compile.machine)));
   hasher.add(compile.plan_text.has_value()).add(std::string_view(compile.plan_text.value_or("")));
+  hasher.add(compile.in_place.size());
+  for (const std::string& wish : compile.in_place) hasher.add(std::string_view(wish));
   hasher.add(compile.disabled_passes.size());
   for (const std::string& pass : compile.disabled_passes) hasher.add(std::string_view(pass));
   return hasher.finish();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <new>
 
 #include "base/error.h"
@@ -50,6 +51,28 @@ struct PreparedRun::State {
 
 namespace {
 
+std::vector<Growth> growing_of(const program::Program& program) {
+  std::vector<Growth> growing;
+  for (size_t o = 0; o < program.outputs.size(); ++o)
+    for (const uint32_t input : program.outputs[o].may_alias_inputs)
+      if (!program.outputs[o].capacity.symbol.empty())
+        growing.push_back({o, input, static_cast<int>(program.outputs[o].capacity.axis)});
+  return growing;
+}
+
+// The array of a growing output with its input at the start of it.
+void fill_array(Tensor& array, const Tensor& input, int axis) {
+  const auto last = input.shape.begin() + axis;
+  const int64_t outer = graph::element_count(std::span(input.shape).first(static_cast<size_t>(axis)));
+  const auto inner = static_cast<size_t>(graph::element_count(std::span(last + 1, input.shape.end()))) *
+                     static_cast<size_t>(bytes_of(input.element));
+  const size_t from = static_cast<size_t>(*last) * inner;
+  const size_t to = static_cast<size_t>(array.shape[static_cast<size_t>(axis)]) * inner;
+  std::byte* place = array.mutable_bytes().data();
+  for (int64_t i = 0; i < outer && from > 0; ++i)
+    std::memcpy(place + static_cast<size_t>(i) * to, input.bytes().data() + static_cast<size_t>(i) * from, from);
+}
+
 SessionInfo info_of(const Built& built, const runtime::Executable& executable) {
   const program::Program& program = executable.program();
   SessionInfo info;
@@ -68,6 +91,7 @@ SessionInfo info_of(const Built& built, const runtime::Executable& executable) {
   }
   for (const program::Output& output : program.outputs)
     info.outputs.push_back({output.name, output.type, output.shape});
+  info.growing = growing_of(program);
   for (const program::Step& step : program.run_steps) {
     if (step.kind == program::StepKind::copy) {
       ++info.copies;
@@ -98,10 +122,12 @@ std::vector<StepInfo> steps_of(const Metadata& metadata, const program::Program&
   return steps;
 }
 
+void check_count(const char* what, size_t wanted, size_t given) {
+  if (given != wanted) throw UserError(fmt::format("the model has {} {} and {} are given", wanted, what, given));
+}
+
 void check_inputs(const program::Program& program, std::span<const Tensor> inputs) {
-  if (inputs.size() != program.inputs.size())
-    throw UserError(
-        fmt::format("the model has {} inputs and {} are given", program.inputs.size(), inputs.size()));
+  check_count("inputs", program.inputs.size(), inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].element != program.inputs[i].type)
       throw UserError(fmt::format("input '{}' is {} and the model needs {}", program.inputs[i].name,
@@ -159,6 +185,38 @@ PreparedRun Session::prepare(std::span<const Tensor> inputs) const {
     state->outputs.emplace_back(state_->program().outputs[i].type, state->binding->output_shapes[i]);
     state->output_pointers.push_back(state->outputs.back().mutable_bytes().data());
   }
+  if (!state_->info.growing.empty()) {
+    runtime::Capacities capacities{std::vector<int64_t>(inputs.size(), 0), {}};
+    for (const Growth& growth : state_->info.growing) {
+      Tensor& array = state->outputs[growth.output];
+      fill_array(array, state->inputs[growth.input], growth.axis);
+      capacities.inputs[growth.input] = array.shape[static_cast<size_t>(growth.axis)];
+      state->input_pointers[growth.input] = array.bytes().data();
+    }
+    state->binding = state_->executable->bind(shapes, capacities);
+  }
+  PreparedRun run;
+  run.state_ = std::move(state);
+  return run;
+}
+
+PreparedRun Session::prepare(std::span<const CallerArray> inputs, std::span<const CallerArray> outputs) const {
+  check_count("inputs", state_->program().inputs.size(), inputs.size());
+  check_count("outputs", state_->program().outputs.size(), outputs.size());
+  auto state = std::make_shared<PreparedRun::State>();
+  state->session = state_;
+  std::vector<std::vector<int64_t>> shapes;
+  runtime::Capacities capacities;
+  for (const CallerArray& input : inputs) {
+    shapes.push_back(input.shape);
+    capacities.inputs.push_back(input.capacity);
+    state->input_pointers.push_back(input.data);
+  }
+  for (const CallerArray& output : outputs) {
+    capacities.outputs.push_back(output.capacity);
+    state->output_pointers.push_back(output.data);
+  }
+  state->binding = state_->executable->bind(shapes, capacities);
   PreparedRun run;
   run.state_ = std::move(state);
   return run;
@@ -186,8 +244,17 @@ int64_t PreparedRun::arena_bytes() const { return state_->binding->arena_bytes; 
 
 int64_t PreparedRun::bytes_moved() const {
   int64_t total = 0;
-  for (const program::Step& step : state_->session->program().run_steps)
-    for (size_t i = 0; i < step.buffers.size(); ++i) {
+  const program::Program& program = state_->session->program();
+  // A part that the caller keeps where the copy would bring it.
+  const auto there = [&](const program::Step& step) {
+    if (step.kind != program::StepKind::copy) return false;
+    const program::Buffer& from = program.buffers[root_of(program, step.buffers[0])];
+    const program::Buffer& to = program.buffers[root_of(program, step.buffers[1])];
+    return from.kind == program::BufferKind::input && to.kind == program::BufferKind::output &&
+           state_->input_pointers[from.index] == state_->output_pointers[to.index];
+  };
+  for (const program::Step& step : program.run_steps)
+    for (size_t i = 0; i < step.buffers.size() && !there(step); ++i) {
       const auto same =
           std::find(step.buffers.begin(), step.buffers.begin() + static_cast<int64_t>(i), step.buffers[i]);
       if (same == step.buffers.begin() + static_cast<int64_t>(i))

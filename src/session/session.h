@@ -40,6 +40,10 @@ struct SessionOptions {
   std::optional<std::string> cache_folder = {};  // nothing: FUSEWISE_CACHE_DIR, else the user's cache folder
   std::optional<std::string> plan_text = {};     // a plan file to replay
   std::vector<std::string> disabled_passes = {};
+  // Outputs that are an input with something behind it (a cache of keys and values) and may lie in its very memory, so
+  // that only what is new is written: "auto" for all there are, or "OUTPUT=INPUT", where * in OUTPUT stands for any
+  // text and * in INPUT for the same text. UserError when the session is made, for what cannot be.
+  std::vector<std::string> in_place = {};
   bool poison = false;                // fill what is not written yet with NaN (for tests; slow)
   runtime::GuardPages guard_pages{};  // runtime/executable.h (for tests; slow); off
   std::function<void(const std::string& text)> warn = {};
@@ -53,6 +57,12 @@ struct OutputInfo {
   Shape shape;
 };
 
+// An output that grows in the memory of an input, along one axis.
+struct Growth {
+  size_t output = 0, input = 0;
+  int axis = 0;
+};
+
 struct SessionInfo {
   bool cache_hit = false;
   double import_ms = 0, compile_ms = 0;     // 0 for a program from the cache
@@ -63,6 +73,7 @@ struct SessionInfo {
   std::vector<std::string> symbols;
   std::vector<InputInfo> inputs;
   std::vector<OutputInfo> outputs;
+  std::vector<Growth> growing;  // as asked for by SessionOptions::in_place
   int64_t kernels = 0;  // launched per run
   int64_t phases = 0;   // of those kernels
   int64_t copies = 0;
@@ -82,6 +93,14 @@ struct StepInfo {
 
 class Session;
 
+// A tensor in memory of the caller's, row-major. Where the session lets it grow, the array may have room to spare:
+// `capacity` is its extent along the axis that grows, at least the tensor's own; 0: no room.
+struct CallerArray {
+  void* data = nullptr;        // of an input only read; may be null where there are no elements
+  std::vector<int64_t> shape;  // of the tensor; not looked at for outputs
+  int64_t capacity = 0;
+};
+
 // Inputs and outputs bound to a session: running again allocates nothing. For one thread at a time.
 class PreparedRun {
  public:
@@ -89,9 +108,10 @@ class PreparedRun {
   void run();
   // Adds each step's seconds to `step_seconds`, one per step.
   void run_with_timing(std::span<double> step_seconds);
-  const std::vector<graph::Tensor>& outputs() const;
+  const std::vector<graph::Tensor>& outputs() const;  // none where the caller's arrays take them
   int64_t arena_bytes() const;
-  int64_t bytes_moved() const;       // by all steps: what each reads and writes, once per step
+  // By all steps: what each reads and writes, once per step; nothing for what is in place already.
+  int64_t bytes_moved() const;
   int64_t compulsory_bytes() const;  // inputs, outputs and weights
   int64_t flops() const;
 
@@ -111,7 +131,12 @@ class Session {
   // In the model's order. UserError when the inputs do not fit the model.
   std::vector<graph::Tensor> run(std::span<const graph::Tensor> inputs,
                                  const std::atomic<bool>* cancel = nullptr) const;
+  // Outputs that grow share an array with a copy of their input.
   PreparedRun prepare(std::span<const graph::Tensor> inputs) const;
+  // On the caller's arrays, which must live as long as the run. Of a growing output and its input that are given the
+  // same array and capacity, only what is new is written; what lies beyond a tensor is never touched. UserError for
+  // what does not fit.
+  PreparedRun prepare(std::span<const CallerArray> inputs, std::span<const CallerArray> outputs) const;
 
   const SessionInfo& info() const;
   const std::vector<StepInfo>& steps() const;

@@ -32,7 +32,11 @@ RegionCase random_region(uint64_t seed) {
     const graph::Value v{n, 0};
     const int rank = result.graph.type(v).rank();
     if (rank == 0 || !random.chance(40)) continue;
-    const schedule::Layout layout = random_layout(rank, random);
+    schedule::Layout layout = random_layout(rank, random);
+    // A part of a larger array: its rows lie apart.
+    if (layout.blocks.empty() && random.chance(40))
+      for (const Dim& extent : result.graph.type(v).shape)
+        layout.within.emplace_back(extent.evaluate(result.symbols) + random.between(0, 3));
     if (!layout.is_row_major()) result.layouts[v] = layout;
   }
   return result;

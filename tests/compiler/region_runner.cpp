@@ -103,7 +103,8 @@ int64_t physical_index(const Layout& layout, const std::vector<int64_t>& shape,
   int64_t index = 0;
   for (int d : layout.order) {
     const auto i = static_cast<size_t>(d);
-    index = index * ((shape[i] + block[i] - 1) / block[i]) + at[i] / block[i];
+    const int64_t extent = layout.within.empty() ? shape[i] : layout.within[i].value();
+    index = index * ((extent + block[i] - 1) / block[i]) + at[i] / block[i];
   }
   for (const Layout::Block& b : layout.blocks)
     index = index * b.block + at[static_cast<size_t>(b.dim)] % b.block;

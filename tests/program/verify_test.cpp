@@ -64,6 +64,44 @@ TEST(VerifyProgram, KeepsReadOnlyBuffersReadOnly) {
               HasSubstr("writes to constant buffer"));
 }
 
+// The first two of four columns of y as a part of it, written by relu in place of all of it.
+void write_part(Program& p) {
+  Buffer part = make_buffer(BufferKind::view, none, 8 * Dim::symbol("batch"), "part");
+  part.base = 5;
+  part.offset = 8;
+  part.reach = 16 * Dim::symbol("batch") - Dim(8);
+  p.buffers.push_back(part);
+  p.run_steps[1].buffers[1] = 7;
+}
+
+TEST(VerifyProgram, PartsOfBuffers) {
+  using testing::HasSubstr;
+  EXPECT_EQ(refusal(write_part), "valid");
+  const auto with = [](const std::function<void(Program&)>& change) {
+    return refusal([&](Program& p) {
+      write_part(p);
+      change(p);
+    });
+  };
+  for (const BufferId base : {7u, 4u, 99u})
+    EXPECT_THAT(with([&](Program& p) { p.buffers[7].base = base; }), HasSubstr("a part of something"));
+  for (const BufferId base : {0u, 1u, 2u})
+    EXPECT_THAT(with([&](Program& p) {
+                  p.buffers[7].base = base;
+                  p.buffers[7].reach = p.buffers[7].offset = 4;
+                }),
+                HasSubstr("writes to"));
+  EXPECT_THAT(with([](Program& p) { p.buffers[7].offset = Dim::symbol("nobody"); }), HasSubstr("'nobody'"));
+  EXPECT_THAT(with([](Program& p) {
+                p.buffers[7].base = 6;
+                p.buffers[7].reach = 9;
+              }),
+              HasSubstr("reaches beyond"));
+  EXPECT_THAT(with([](Program& p) { std::swap(p.run_steps[0].buffers[0], p.run_steps[1].buffers[1]); }),
+              HasSubstr("before anything has written it"));
+  EXPECT_THAT(with([](Program& p) { p.run_steps[2].parameters = {4, 1}; }), HasSubstr("no valid copy"));
+}
+
 TEST(VerifyProgram, EverythingReadIsWrittenBefore) {
   using testing::HasSubstr;
   EXPECT_THAT(refusal([](Program& p) { std::swap(p.run_steps[0], p.run_steps[1]); }),

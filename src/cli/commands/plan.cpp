@@ -27,13 +27,18 @@ int64_t once_groups(const fusion::FusionPlan& plan) {
   return count;
 }
 
+int64_t kernels_of(const fusion::FusionPlan& plan) {
+  return std::count_if(plan.regions.begin(), plan.regions.end(),
+                       [](const fusion::PlannedRegion& region) { return !region.once && !region.assembled; });
+}
+
 // Of the kernels that a run launches.
 int64_t phases_of(const fusion::FusionPlan& plan) {
   int64_t count = 0;
   for (const fusion::PlannedRegion& region : plan.regions) {
     int last = 0;
     for (const schedule::StageChoice& stage : region.schedule.stages) last = std::max(last, stage.phase);
-    count += region.once ? 0 : last + 1;
+    count += region.once || region.assembled ? 0 : last + 1;
   }
   return count;
 }
@@ -64,7 +69,7 @@ Json to_json(const Options& options, const compiler::Planned& planned) {
           {"nodes", planned.graph.size()},
           {"groups", plan.regions.size()},
           {"once_groups", once_groups(plan)},
-          {"kernels", static_cast<int64_t>(plan.regions.size()) - once_groups(plan)},
+          {"kernels", kernels_of(plan)},
           {"phases", phases_of(plan)},
           {"cuts", plan.cuts.size()},
           {"predicted_ms", json_number(plan.predicted_microseconds / 1e3)},

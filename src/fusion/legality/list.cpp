@@ -10,6 +10,7 @@ namespace {
 constexpr std::array checks = {
     LegalityCheck{"region_size", region_size, false},
     LegalityCheck{"once_separation", once_separation, false},
+    LegalityCheck{"assembled_parts", assembled_parts, false},
     LegalityCheck{"user_constraints", user_constraints, false},
     LegalityCheck{"argument_count", argument_count, false},
     LegalityCheck{"gathered_operand", gathered_operand, false},

@@ -129,9 +129,10 @@ ExprId Lowering::argument_address(Value value, const Coordinates& coordinates) {
   ExprId address = zero();
   std::vector<int64_t> block_of(shape.size(), 1);
   for (const Layout::Block& b : layout.blocks) block_of[static_cast<size_t>(b.dim)] = b.block;
+  const Shape& extents = layout.within.empty() ? shape : layout.within;
   for (int d : layout.order) {
     const auto dim = static_cast<size_t>(d);
-    const Dim extent = block_of[dim] == 1 ? shape[dim] : ceil_div(shape[dim], block_of[dim]);
+    const Dim extent = block_of[dim] == 1 ? extents[dim] : ceil_div(shape[dim], block_of[dim]);
     const ExprId index = block_of[dim] == 1
                              ? coordinates[dim]
                              : builder_.floor_div(coordinates[dim], builder_.integer(block_of[dim]));

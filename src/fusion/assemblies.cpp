@@ -1,0 +1,159 @@
+#include "fusion/assemblies.h"
+
+#include <algorithm>
+
+#include "graph/form.h"
+
+namespace fusewise::fusion {
+
+using graph::Graph;
+using graph::Node;
+using graph::NodeId;
+using graph::Value;
+using schedule::Layout;
+using schedule::Layouts;
+
+const PartCopy* Assemblies::copy_of(Value part, NodeId whole) const {
+  const auto it = std::find_if(copies.begin(), copies.end(),
+                               [&](const PartCopy& c) { return c.whole == whole && c.part == part; });
+  return it == copies.end() ? nullptr : &*it;
+}
+
+namespace {
+
+Layout layout_of(const Graph& graph, const Layouts& layouts, Value v) {
+  const auto it = layouts.find(v);
+  return it != layouts.end() ? it->second : schedule::row_major(graph.type(v).rank());
+}
+
+bool same_order(const Layout& a, const Layout& b) { return a.order == b.order && a.blocks == b.blocks; }
+
+size_t axis_of(const Node& whole) {
+  return static_cast<size_t>(graph::attributes<graph::ConcatAttributes>(whole).axis);
+}
+
+class Placer {
+ public:
+  Placer(const Graph& graph, const std::set<NodeId>& wholes, const std::vector<bool>& constant,
+         const Layouts& layouts, const std::vector<Append>& appends)
+      : graph_(graph),
+        constant_(constant),
+        layouts_(layouts),
+        appends_(appends),
+        is_output_(graph.size(), false) {
+    result_.wholes = wholes;
+    for (const graph::GraphOutput& output : graph.outputs) is_output_[output.value.node] = true;
+  }
+
+  Assemblies place() {
+    for (auto whole = result_.wholes.rbegin(); whole != result_.wholes.rend(); ++whole) place_whole(*whole);
+    std::stable_sort(result_.copies.begin(), result_.copies.end(),
+                     [](const PartCopy& a, const PartCopy& b) { return a.whole < b.whole; });
+    return std::move(result_);
+  }
+
+ private:
+  const Graph& graph_;
+  const std::vector<bool>& constant_;
+  const Layouts& layouts_;
+  const std::vector<Append>& appends_;
+  std::vector<bool> is_output_;
+  Assemblies result_;
+
+  void place_whole(NodeId whole) {
+    const Value value{whole, 0};
+    if (!result_.places.count(value) && !is_output_[whole])
+      if (const auto found = range_of_parts(whole)) result_.places[value] = *found;
+    Place own{value, std::vector<Dim>(graph_.type(value).shape.size(), Dim(0))};
+    if (const auto it = result_.places.find(value); it != result_.places.end()) own = it->second;
+    const size_t axis = axis_of(graph_.node(whole));
+    Dim at = 0;
+    for (Value part : graph_.node(whole).operands) {
+      Place wanted = own;
+      wanted.start[axis] = wanted.start[axis] + at;
+      PartCopy copy{part, whole, std::vector<Dim>(own.start.size(), Dim(0)), {}, {}};
+      copy.start[axis] = at;
+      at = at + graph_.type(part).shape[axis];
+      if (const auto it = result_.places.find(part); it != result_.places.end()) {
+        if (it->second == wanted) continue;
+        copy.reason = "part-shared";
+        copy.detail = "it is a part of another concatenation as well and can lie in one place only";
+      } else if (!owned_elsewhere(part, value, copy)) {
+        result_.places.emplace(part, std::move(wanted));
+        continue;
+      }
+      result_.copies.push_back(std::move(copy));
+    }
+  }
+
+  // Where all parts lie one after the other inside one host already, the whole is that range of it.
+  std::optional<Place> range_of_parts(NodeId whole) const {
+    const size_t axis = axis_of(graph_.node(whole));
+    std::optional<Place> range;
+    Dim at = 0;
+    for (Value part : graph_.node(whole).operands) {
+      const auto it = result_.places.find(part);
+      if (it == result_.places.end()) return std::nullopt;
+      Place here = it->second;
+      here.start[axis] = here.start[axis] - at;
+      if (range && here != *range) return std::nullopt;
+      range = std::move(here);
+      at = at + graph_.type(part).shape[axis];
+    }
+    if (!range || range->host.node == whole) return std::nullopt;
+    if (!same_order(layout_of(graph_, layouts_, {whole, 0}), layout_of(graph_, layouts_, range->host)))
+      return std::nullopt;
+    return range;
+  }
+
+  bool owned_elsewhere(Value part, Value whole, PartCopy& copy) const {
+    const auto because = [&](const char* reason, const char* detail) {
+      copy.reason = reason;
+      copy.detail = detail;
+      return true;
+    };
+    const auto grows = [&](const Append& append) { return append.whole == whole && append.past == part; };
+    if (std::any_of(appends_.begin(), appends_.end(), grows))
+      return because("part-grown", "the caller keeps it in the same array; it is copied only where that is not so");
+    if (constant_[part.node])
+      return because("part-constant", "it is a constant, made when the model is loaded");
+    if (!graph::has_form(graph_, part.node))
+      return because("part-input", "it is the caller's: an input of the model is never written");
+    if (is_output_[part.node])
+      return because("part-output", "it is an output of the model, which the caller gets in one piece");
+    if (!same_order(layout_of(graph_, layouts_, part), layout_of(graph_, layouts_, whole)))
+      return because("part-layout", "it lies in another layout than the whole");
+    return false;
+  }
+};
+
+}  // namespace
+
+Assemblies place_parts(const Graph& graph, const std::set<NodeId>& wholes, const std::vector<bool>& constant,
+                       const Layouts& layouts, const std::vector<Append>& appends) {
+  return Placer(graph, wholes, constant, layouts, appends).place();
+}
+
+Layouts with_capacities(Layouts layouts, const Graph& graph, const std::vector<Append>& appends) {
+  for (const Append& append : appends)
+    for (const auto& [value, capacity] :
+         {std::pair{append.whole, append.whole_capacity}, std::pair{append.past, append.past_capacity}}) {
+      Layout& layout = layouts[value];
+      layout = schedule::row_major(graph.type(value).rank());
+      layout.within = graph.type(value).shape;
+      layout.within[static_cast<size_t>(append.axis)] = Dim::symbol(capacity);
+    }
+  return layouts;
+}
+
+Layouts with_places(Layouts layouts, const Graph& graph, const Assemblies& assemblies) {
+  for (const auto& [value, place] : assemblies.places) {
+    Layout layout = layout_of(graph, layouts, value);
+    const Layout host = layout_of(graph, layouts, place.host);
+    layout.within = host.within.empty() ? graph.type(place.host).shape : host.within;
+    layouts[value] = std::move(layout);
+  }
+  return layouts;
+}
+
+}  // namespace fusewise::fusion

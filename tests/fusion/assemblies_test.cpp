@@ -1,0 +1,194 @@
+// Concatenations that are put together in place: where parts lie, what is copied and why, and when it pays.
+#include "fusion/assemblies.h"
+
+#include "base/error.h"
+#include "fusion/choose_wholes.h"
+#include "fusion/explain.h"
+#include "fusion/layouts.h"
+#include "fusion/plan_json.h"
+#include "planner_testing.h"
+
+namespace fusewise::fusion {
+namespace {
+
+using testing::ElementsAre;
+
+Assemblies place_all(const Graph& graph, const schedule::Layouts& layouts = {}) {
+  std::set<NodeId> wholes;
+  for (NodeId n = 0; n < graph.size(); ++n)
+    if (graph.node(n).op == graph::Op::concat) wholes.insert(n);
+  return place_parts(graph, wholes, constant_only(graph), layouts);
+}
+
+std::vector<std::string> reasons(const Assemblies& assemblies) {
+  std::vector<std::string> result;
+  for (const PartCopy& copy : assemblies.copies) result.push_back(copy.reason);
+  return result;
+}
+
+Value work(GraphBuilder& b, Value x) { return b.map(ScalarOp::exp, {x}); }
+
+TEST(Assemblies, GrowingConcatenationsShareTheLastOne) {
+  Graph graph;
+  GraphBuilder b(graph);
+  std::vector<Value> parts = {work(b, b.input("x", f32({2, 8, 5})))};
+  std::vector<Value> wholes;
+  for (int i = 1; i < 5; ++i) {
+    parts.push_back(work(b, b.slice(parts.back(), {0, 0, 0}, {2, 3, 5}, {1, 1, 1})));
+    wholes.push_back(b.concat(parts, 1));
+    b.output(work(b, wholes.back()), "y" + std::to_string(i));
+  }
+  const Assemblies assemblies = place_all(graph);
+  EXPECT_TRUE(assemblies.copies.empty());
+  int64_t at = 0;
+  for (Value part : parts) {
+    const Place& place = assemblies.places.at(part);
+    EXPECT_EQ(place.host, wholes.back());
+    EXPECT_THAT(place.start, ElementsAre(Dim(0), Dim(at), Dim(0)));
+    at += b.shape(part)[1].value();
+  }
+  for (size_t i = 0; i + 1 < wholes.size(); ++i)
+    EXPECT_EQ(assemblies.places.at(wholes[i]), (Place{wholes.back(), {0, 0, 0}}));
+  EXPECT_FALSE(assemblies.places.count(wholes.back()));
+  const schedule::Layouts layouts = with_places({}, graph, assemblies);
+  EXPECT_EQ(layouts.at(parts[2]).within, b.shape(wholes.back()));
+}
+
+TEST(Assemblies, AConcatenationInsideOfAnotherAddsUpItsStarts) {
+  Graph graph;
+  GraphBuilder b(graph);
+  const Value x = b.input("x", f32({4, 6}));
+  const Value p = work(b, x), q = b.map(ScalarOp::neg, {x}), r = b.map(ScalarOp::abs, {b.concat({p, q}, 0)});
+  const Value inner = b.concat({p, q}, 0), outer = b.concat({r, inner}, 1);
+  b.output(work(b, outer), "y");
+  const Assemblies assemblies = place_parts(graph, {inner.node, outer.node}, constant_only(graph), {});
+  EXPECT_TRUE(assemblies.copies.empty());
+  EXPECT_EQ(assemblies.places.at(q), (Place{outer, {4, 6}}));
+  EXPECT_EQ(assemblies.places.at(inner), (Place{outer, {0, 6}}));
+}
+
+TEST(Assemblies, WhatSomebodyElseOwnsIsCopiedAndSaysWhy) {
+  Graph graph;
+  GraphBuilder b(graph);
+  const Value x = b.input("x", f32({3, 4})), w = weights(b, {3, 4}), p = work(b, x), q = work(b, p),
+              z = b.map(ScalarOp::neg, {q}), channels = work(b, z);
+  const Value first = b.concat({x, w, p, q, q, channels}, 1);
+  const Value second = b.concat({z, q}, 1);
+  b.output(p, "p");
+  b.output(work(b, first), "y");
+  b.output(second, "z");
+  schedule::Layouts layouts;
+  layouts[channels].order = {1, 0};
+  const Assemblies assemblies = place_all(graph, layouts);
+  // q lies in the later one, the second of its places.
+  EXPECT_EQ(assemblies.places.at(q).host, second);
+  EXPECT_THAT(reasons(assemblies), ElementsAre("part-input", "part-constant", "part-output", "part-shared",
+                                               "part-shared", "part-layout"));
+  EXPECT_FALSE(assemblies.places.count(x));
+  EXPECT_EQ(assemblies.places.size(), 2u);
+  EXPECT_THAT(assemblies.copies[2].start, ElementsAre(Dim(0), Dim(8)));
+}
+
+TEST(Assemblies, AnOutputLiesInNoLargerOne) {
+  Graph graph;
+  GraphBuilder b(graph);
+  const Value x = b.input("x", f32({3, 4}));
+  const Value inner = b.concat({work(b, x), b.map(ScalarOp::neg, {x})}, 1);
+  const Value outer = b.concat({inner, b.map(ScalarOp::abs, {x})}, 1);
+  b.output(inner, "inner");
+  b.output(outer, "outer");
+  const Assemblies assemblies = place_all(graph);
+  EXPECT_THAT(reasons(assemblies), ElementsAre("part-output"));
+  EXPECT_FALSE(assemblies.places.count(inner));
+}
+
+// Layers as DenseNet has them: normalised concatenation, two convolutions, concatenation.
+Graph dense_layers(int layers, int64_t size = 28) {
+  Graph graph;
+  GraphBuilder b(graph);
+  const graph::ConvolutionAttributes same{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}, point{{1, 1}, {1, 1}, {0, 0}, {0, 0}, 1};
+  source(b, "Conv", "stem");
+  std::vector<Value> features = {b.convolution(b.input("x", f32({1, 16, size, size})), weights(b, {64, 16, 3, 3}), same)};
+  for (int i = 0; i < layers; ++i) {
+    source(b, "Concat", "cat" + std::to_string(i));
+    Value v = features.size() == 1 ? features[0] : b.concat(features, 1);
+    source(b, "BatchNormalization", "norm" + std::to_string(i));
+    const Shape shape = b.shape(v);
+    v = b.map(ScalarOp::mul, {v, b.broadcast(weights(b, {shape[1]}), shape, {1})});
+    v = b.map_broadcast(ScalarOp::max, {v, b.scalar(DataType::float32, 0.0)});
+    source(b, "Conv", "narrow" + std::to_string(i));
+    v = b.convolution(v, weights(b, {128, shape[1], 1, 1}), point);
+    source(b, "Conv", "wide" + std::to_string(i));
+    features.push_back(b.convolution(v, weights(b, {32, 128, 3, 3}), same));
+  }
+  source(b, "Concat", "last");
+  b.output(b.map(ScalarOp::tanh, {b.concat(features, 1)}), "y");
+  return graph;
+}
+
+PlanOptions options_for(const Graph& graph) {
+  PlanOptions options = test_options();
+  options.layouts = assign_layouts(graph, options.machine, {});
+  return options;
+}
+
+TEST(Assemblies, DenseLayersCopyNothing) {
+  const Graph graph = dense_layers(6);
+  const FusionPlan plan = make_plan(graph, options_for(graph));
+  expect_valid(graph, plan);
+  int concats = 0, assembled = 0;
+  for (NodeId n = 0; n < graph.size(); ++n) concats += graph.node(n).op == graph::Op::concat ? 1 : 0;
+  for (const PlannedRegion& planned : plan.regions) assembled += planned.assembled ? 1 : 0;
+  EXPECT_EQ(assembled, concats);
+  EXPECT_TRUE(plan.assemblies.copies.empty());
+  std::set<Value> hosts;
+  for (const auto& [value, place] : plan.assemblies.places) hosts.insert(place.host);
+  EXPECT_EQ(hosts.size(), 1u);
+  for (const ExplainRow& row : explain_model(graph, plan))
+    if (graph.model_nodes[row.to].op_type == "Concat") {
+      EXPECT_EQ(row.reason, "in-place");
+      EXPECT_THAT(row.needs, testing::StartsWith("nothing"));
+    } else if (graph.model_nodes[row.from].op_type == "Concat") {
+      EXPECT_EQ(row.reason, "assembled");
+    }
+}
+
+TEST(Assemblies, OtherModesKeepTheirKernels) {
+  const Graph graph = dense_layers(2);
+  for (const FusionMode mode : {FusionMode::operators, FusionMode::off}) {
+    PlanOptions options = options_for(graph);
+    options.mode = mode;
+    for (const PlannedRegion& planned : make_plan(graph, options).regions) EXPECT_FALSE(planned.assembled);
+  }
+}
+
+TEST(Assemblies, APlanFileKeepsThem) {
+  const Graph graph = dense_layers(3);
+  PlanOptions options = options_for(graph);
+  const FusionPlan plan = make_plan(graph, options);
+  options.constraints = constraints_from_json(graph, to_json_text(graph, plan), options.machine);
+  EXPECT_EQ(options.constraints.assembled, plan.assemblies.wholes);
+  const FusionPlan again = make_plan(graph, options);
+  ASSERT_EQ(again.regions.size(), plan.regions.size());
+  for (size_t r = 0; r < plan.regions.size(); ++r) {
+    EXPECT_EQ(again.regions[r].region, plan.regions[r].region);
+    EXPECT_EQ(again.regions[r].assembled, plan.regions[r].assembled);
+  }
+  EXPECT_EQ(again.assemblies.places, plan.assemblies.places);
+  const std::string wrong = R"({"schema": "fusewise.plan/1", "groups": [{"pin": true, "assembled": true, "members": ["narrow1"]}]})";
+  EXPECT_THROW(constraints_from_json(graph, wrong, options.machine), UserError);
+}
+
+// A small concatenation between elementwise nodes stays inside of their kernel.
+TEST(Assemblies, DoNotTakeAKernelApart) {
+  Graph graph;
+  GraphBuilder b(graph);
+  const Value x = b.input("x", f32({4, 8}));
+  b.output(b.map(ScalarOp::tanh, {b.concat({work(b, x), b.map(ScalarOp::neg, {x})}, 1)}), "y");
+  const FusionPlan plan = make_plan(graph, test_options());
+  ASSERT_EQ(plan.regions.size(), 1u);
+  EXPECT_FALSE(plan.regions[0].assembled);
+}
+
+}  // namespace
+}  // namespace fusewise::fusion
