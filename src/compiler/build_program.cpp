@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <queue>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "graph/shape_rules.h"
@@ -33,6 +35,7 @@ class ProgramBuilder {
     add_kernels(options);
     for (size_t i = 0; i < calls_.size(); ++i) add_call(plan_.regions[i], calls_[i]);
     copy_outputs();
+    program_.once_steps = largest_first(std::move(program_.once_steps));
     add_guards();
     std::vector<std::byte> bytes(library.size());
     std::memcpy(bytes.data(), library.data(), library.size());
@@ -269,6 +272,39 @@ class ProgramBuilder {
     }
     step.label = std::move(label);
     program_.run_steps.push_back(std::move(step));
+  }
+
+  // The order in which memory peaks least: a step has its source and its result in memory, later ones only results.
+  std::vector<program::Step> largest_first(std::vector<program::Step> steps) const {
+    std::map<BufferId, size_t> maker;
+    std::vector<std::vector<size_t>> next(steps.size());
+    std::vector<int> waits(steps.size(), 0);
+    std::priority_queue<std::tuple<int64_t, int64_t, size_t>> ready;  // the earlier one of two equals
+    const auto offer = [&](size_t i) {
+      int64_t bytes = 0;
+      for (BufferId id : steps[i].buffers)
+        if (program_.buffers[id].kind == BufferKind::constant) bytes += program_.buffers[id].bytes.value();
+      ready.push({bytes, -static_cast<int64_t>(i), i});
+    };
+    for (size_t i = 0; i < steps.size(); ++i) {
+      std::set<size_t> makers;
+      for (BufferId id : steps[i].buffers)
+        if (const auto [it, fresh] = maker.emplace(id, i);
+            program_.buffers[id].kind == BufferKind::once && it->second != i)
+          makers.insert(it->second);
+      waits[i] = static_cast<int>(makers.size());
+      for (size_t m : makers) next[m].push_back(i);
+      if (makers.empty()) offer(i);
+    }
+    std::vector<program::Step> sorted;
+    while (!ready.empty()) {
+      const size_t i = std::get<2>(ready.top());
+      ready.pop();
+      sorted.push_back(std::move(steps[i]));
+      for (size_t n : next[i])
+        if (--waits[n] == 0) offer(n);
+    }
+    return sorted;
   }
 
   // Outputs that are inputs, constants, made once, or the same value as an earlier output.

@@ -28,8 +28,7 @@ Residents::Residents(Program& program, const Kernels& kernels, ThreadPool& pool,
             "the bytes of constant '" + constant.name + "' are not here");
       place(buffer, places_[i], constant.bytes);
     }
-    if (buffer.kind == BufferKind::once)
-      place(buffer, places_[i], complete ? buffer.content : program::Bytes());
+    if (buffer.kind == BufferKind::once && complete) place(buffer, places_[i], buffer.content);
   }
   if (!complete) run_once_steps(program, kernels, pool);
   release_unneeded(program, needed);
@@ -77,6 +76,9 @@ void Residents::run_once_steps(const Program& program, const Kernels& kernels, T
     const program::Step& step = program.once_steps[i];
     pointers.clear();
     for (const program::BufferId id : step.buffers) {
+      // Only now, so that what is made late takes no memory while early steps read what they are made of.
+      if (program.buffers[id].kind == BufferKind::once && !places_[id].owner)
+        place(program.buffers[id], places_[id], {});
       std::byte* place = pointer(id);
       pointers.push_back(place ? place : nothing);
     }

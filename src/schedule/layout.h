@@ -25,7 +25,7 @@ struct Layout {
   std::vector<Block> blocks;
   // The extents of the array that the value is a part of, by dimension: strides are the array's, addresses count from
   // the part's first element. Empty: the value is its own array. Never with blocks.
-  Shape within;
+  Shape within = {};
 
   bool is_row_major() const;
   int innermost() const;  // the dimension that is contiguous, -1 for rank 0

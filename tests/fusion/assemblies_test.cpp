@@ -34,7 +34,7 @@ TEST(Assemblies, GrowingConcatenationsShareTheLastOne) {
   std::vector<Value> parts = {work(b, b.input("x", f32({2, 8, 5})))};
   std::vector<Value> wholes;
   for (int i = 1; i < 5; ++i) {
-    parts.push_back(work(b, b.slice(parts.back(), {0, 0, 0}, {2, 3, 5}, {1, 1, 1})));
+    parts.push_back(work(b, b.slice(parts.back(), {0, 0, 0}, {1, 1, 1}, {2, 3, 5})));
     wholes.push_back(b.concat(parts, 1));
     b.output(work(b, wholes.back()), "y" + std::to_string(i));
   }

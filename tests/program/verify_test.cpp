@@ -97,8 +97,12 @@ TEST(VerifyProgram, PartsOfBuffers) {
                 p.buffers[7].reach = 9;
               }),
               HasSubstr("reaches beyond"));
-  EXPECT_THAT(with([](Program& p) { std::swap(p.run_steps[0].buffers[0], p.run_steps[1].buffers[1]); }),
-              HasSubstr("before anything has written it"));
+  EXPECT_THAT(with([](Program& p) {
+                p.buffers[7].base = 3;
+                p.run_steps[1].buffers = {7, 5};
+                std::swap(p.run_steps[0], p.run_steps[1]);
+              }),
+              HasSubstr("reads arena buffer 3 'sum' before anything has written it"));
   EXPECT_THAT(with([](Program& p) { p.run_steps[2].parameters = {4, 1}; }), HasSubstr("no valid copy"));
 }
 
