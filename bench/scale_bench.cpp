@@ -49,7 +49,8 @@ OnnxBuilder different_branches(int nodes) {
   for (int done = 0; done < nodes; done += 6) {
     const std::string end = model.ints(fmt::format("end{}", done), {1}, {done + 1});
     const std::string part = model.node("Slice", {x, "zero", end});
-    const std::string a = model.node("Exp", {part}), b = model.node("Mul", {a, part}), c = model.node("Neg", {b});
+    const std::string a = model.node("Exp", {part}), b = model.node("Mul", {a, part}),
+                      c = model.node("Neg", {b});
     const std::string total = model.node("ReduceSum", {c}, {{"keepdims", 1}});
     sum = sum.empty() ? total : model.node("Add", {sum, total});
   }
@@ -71,7 +72,8 @@ OnnxBuilder fan(int nodes) {
   const std::string x = model.input("x", DataType::float32, {int64_t{16}, int64_t{64}});
   const std::string shared = model.node("Exp", {x});
   std::vector<std::string> parts;
-  for (int i = 0; i < nodes / 2; ++i) parts.push_back(model.node("ReduceMax", {model.node("Tanh", {shared})}));
+  for (int i = 0; i < nodes / 2; ++i)
+    parts.push_back(model.node("ReduceMax", {model.node("Tanh", {shared})}));
   for (size_t begin = 0; begin < parts.size(); begin += 1000) {
     const size_t end = std::min(parts.size(), begin + 1000);
     const std::vector<std::string> some(parts.begin() + static_cast<int64_t>(begin),
@@ -97,9 +99,8 @@ double seconds(const std::function<void()>& work) {
 void measure(const Kind& kind, int nodes) {
   const auto file = std::make_shared<const std::string>(kind.build(nodes).serialize());
   graph::Graph graph;
-  const double import = seconds([&] {
-    graph = import_onnx(std::as_bytes(std::span(*file)), file, "scale.onnx", {});
-  });
+  const double import =
+      seconds([&] { graph = import_onnx(std::as_bytes(std::span(*file)), file, "scale.onnx", {}); });
   const double inspect = seconds([&] { graph::flops_of(graph); });
   const double print = seconds([&] { graph::print(graph); });
   compiler::CompileOptions options;
@@ -108,7 +109,8 @@ void measure(const Kind& kind, int nodes) {
   seconds([&] { planned = compiler::plan_graph(std::move(graph), options); });
   const double json = seconds([&] { fusion::to_json_text(planned.graph, planned.plan); });
   const double explain = seconds([&] { fusion::explain_model(planned.graph, planned.plan); });
-  fmt::print("{:10} {:8} primitives {:8} kernels", kind.name, planned.graph.size(), planned.plan.regions.size());
+  fmt::print("{:10} {:8} primitives {:8} kernels", kind.name, planned.graph.size(),
+             planned.plan.regions.size());
   const auto column = [&](const char* name, double value) {
     fmt::print("  {} {:.2f} s ({:.2f} us)", name, value, value * 1e6 / nodes);
   };

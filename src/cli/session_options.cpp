@@ -114,9 +114,10 @@ void CompileFlags::declare_compilation(Parser& parser) {
   parser.option("--target", target, "cpu[:LEVEL]", "what to compile for: cpu, or cpu:x86-64-v3 and the like");
   parser.option("--machine", machine_file, "FILE", "a machine description to plan for");
   parser.option("--cache", cache, "DIR|off", "the folder of compiled programs (FUSEWISE_CACHE_DIR)");
-  parser.list("--in-place", in_place, "auto|OUTPUT=INPUT",
-              "let an output that is an input with something behind it (a cache of keys and values) lie in its "
-              "memory, so that only what is new is written; * stands for the same text in both names");
+  parser.list(
+      "--in-place", in_place, "auto|OUTPUT=INPUT",
+      "let an output that is an input with something behind it (a cache of keys and values) lie in its "
+      "memory, so that only what is new is written; * stands for the same text in both names");
   parser.list("--disable-pass", disabled_passes, "NAME",
               "leave a rewrite or kernel pass out (to find a fault)");
   parser.flag("--poison", poison, "fill memory that is not written yet with NaN (to find a fault; slow)");

@@ -116,12 +116,14 @@ class ProgramBuilder {
       const auto index = static_cast<uint32_t>(program_.outputs.size());
       // The first that names a value is where it lies; the others get a copy, in one piece.
       const bool direct = direct_outputs_.emplace(output.value, index).second;
-      const Dim bytes = direct ? bytes_of_array(output.value) : product(type.shape) * element_bytes(output.value);
+      const Dim bytes =
+          direct ? bytes_of_array(output.value) : product(type.shape) * element_bytes(output.value);
       const BufferId buffer = add_buffer(BufferKind::output, index, bytes, output.name);
       program_.outputs.push_back({output.name, type.element, type.shape, buffer, {}, {}});
       if (direct) program_.outputs.back().capacity = capacity_of(output.value);
       for (const fusion::Append& append : plan_.appends)
-        if (direct && append.whole == output.value) program_.outputs.back().may_alias_inputs = {input_index(append.past)};
+        if (direct && append.whole == output.value)
+          program_.outputs.back().may_alias_inputs = {input_index(append.past)};
     }
   }
 
@@ -181,7 +183,8 @@ class ProgramBuilder {
   // The part of `host` from `start` on that holds a value of the shape and layout of `like`.
   BufferId add_view(BufferId host, Value host_value, const std::vector<Dim>& start, Value like) {
     const graph::TensorType& type = graph_.type(like);
-    const std::vector<Dim> strides = schedule::strides_of(layout_of(host_value), graph_.type(host_value).shape);
+    const std::vector<Dim> strides =
+        schedule::strides_of(layout_of(host_value), graph_.type(host_value).shape);
     schedule::Layout layout = layout_of(host_value);
     if (layout.within.empty()) layout.within = graph_.type(host_value).shape;
     Dim offset = 0;
@@ -236,9 +239,8 @@ class ProgramBuilder {
   bool may_overwrite(const program::Step& step, BufferId to, BufferId from) const {
     if (program_.buffers[to].kind != BufferKind::arena || program_.buffers[from].kind != BufferKind::arena)
       return false;
-    return std::none_of(step.buffers.begin(), step.buffers.end(), [&](BufferId other) {
-      return other != from && root_of(program_, other) == from;
-    });
+    return std::none_of(step.buffers.begin(), step.buffers.end(),
+                        [&](BufferId other) { return other != from && root_of(program_, other) == from; });
   }
 
   // The parts of a concatenation that nobody could write in place.
@@ -250,8 +252,8 @@ class ProgramBuilder {
       auto from = buffers_.find(copy.part);
       if (from == buffers_.end()) from = buffers_.emplace(copy.part, source_buffer(copy.part)).first;
       const std::vector<Dim> strides = schedule::strides_of(layout_of(value), graph_.type(value).shape);
-      add_copy(from->second, copy.part, add_view(host, value, copy.start, copy.part), layout_of(value).order, strides,
-               fmt::format("copy {} into {}", name_of_value(copy.part), name_of_value(value)));
+      add_copy(from->second, copy.part, add_view(host, value, copy.start, copy.part), layout_of(value).order,
+               strides, fmt::format("copy {} into {}", name_of_value(copy.part), name_of_value(value)));
     }
   }
 

@@ -53,9 +53,9 @@ class Finder {
   const graph::GraphInput* first_part(Value whole) const {
     const graph::Node& node = graph_.node(whole.node);
     if (node.op != graph::Op::concat || node.operands.size() < 2) return nullptr;
-    const auto input = std::find_if(graph_.inputs.begin(), graph_.inputs.end(), [&](const graph::GraphInput& i) {
-      return i.node == node.operands[0].node;
-    });
+    const auto input =
+        std::find_if(graph_.inputs.begin(), graph_.inputs.end(),
+                     [&](const graph::GraphInput& i) { return i.node == node.operands[0].node; });
     return input == graph_.inputs.end() ? nullptr : &*input;
   }
 
@@ -92,7 +92,8 @@ class Finder {
       const std::string wanted = filled(inputs, *text);
       const graph::GraphInput* input = first_part(output.value);
       if (!input || input->name != wanted)
-        throw UserError(fmt::format("output '{}' cannot grow in the memory of input '{}': it is {}", output.name, wanted,
+        throw UserError(fmt::format("output '{}' cannot grow in the memory of input '{}': it is {}",
+                                    output.name, wanted,
                                     input ? fmt::format("input '{}' with something behind it", input->name)
                                           : std::string("no concatenation that begins with an input")));
       add(output.value, {input->node, 0});

@@ -114,7 +114,8 @@ class Placer {
     };
     const auto grows = [&](const Append& append) { return append.whole == whole && append.past == part; };
     if (std::any_of(appends_.begin(), appends_.end(), grows))
-      return because("part-grown", "the caller keeps it in the same array; it is copied only where that is not so");
+      return because("part-grown",
+                     "the caller keeps it in the same array; it is copied only where that is not so");
     if (constant_[part.node])
       return because("part-constant", "it is a constant, made when the model is loaded");
     if (!graph::has_form(graph_, part.node))

@@ -82,7 +82,8 @@ double copy_microseconds(const PlanContext& context, NodeId whole) {
     sums.add_value(facts.bytes, facts.constant_only, context.options->machine, context.cost);
     sums.add_value(facts.bytes, false, context.options->machine, context.cost);
     // Between layouts element by element.
-    if (copy.reason == "part-layout") sums.cycles += facts.elements * (cost::load_cycles + cost::store_cycles);
+    if (copy.reason == "part-layout")
+      sums.cycles += facts.elements * (cost::load_cycles + cost::store_cycles);
     sum += cost::price_closed_form(sums, context.options->machine, context.cost).microseconds;
   }
   return sum;
@@ -108,7 +109,8 @@ std::set<NodeId> choose_wholes(const graph::Graph& graph, const PlanOptions& opt
   std::map<size_t, std::set<NodeId>> chosen;  // by region
   for (size_t r = 0; r < plan.regions.size(); ++r)
     for (NodeId node : plan.regions[r].region.nodes)
-      if (!plan.regions[r].once && !plan.regions[r].assembled && can_be_whole(graph, options, node)) chosen[r].insert(node);
+      if (!plan.regions[r].once && !plan.regions[r].assembled && can_be_whole(graph, options, node))
+        chosen[r].insert(node);
   const auto all = [&] {
     std::set<NodeId> wholes = always;
     for (const auto& [region, nodes] : chosen) wholes.insert(nodes.begin(), nodes.end());

@@ -71,8 +71,8 @@ void connect(PlanContext& context) {
 
 }  // namespace
 
-PlanContext make_context(const graph::Graph& graph, const PlanOptions& options, const std::set<NodeId>& stored,
-                         const cost::GraphFacts* facts) {
+PlanContext make_context(const graph::Graph& graph, const PlanOptions& options,
+                         const std::set<NodeId>& stored, const cost::GraphFacts* facts) {
   PlanContext context;
   context.graph = &graph;
   context.options = &options;

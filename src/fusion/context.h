@@ -32,8 +32,8 @@ struct PlanContext {
 };
 
 // `stored`: views that must not be free. `facts` of the graph and these options, where they are known already.
-PlanContext make_context(const graph::Graph& graph, const PlanOptions& options, const std::set<NodeId>& stored,
-                         const cost::GraphFacts* facts = nullptr);
+PlanContext make_context(const graph::Graph& graph, const PlanOptions& options,
+                         const std::set<NodeId>& stored, const cost::GraphFacts* facts = nullptr);
 
 // The region that computes `nodes` (sorted, all of them work): the free views that they read come with it.
 graph::Region region_of(const PlanContext& context, const std::vector<NodeId>& nodes);

@@ -155,7 +155,8 @@ class PlanReader {
     if (json.value("assembled", false)) {
       for (graph::NodeId node : in_order) {
         if (graph_.node(node).op != graph::Op::concat)
-          throw UserError(fmt::format("{} is assembled and names something else than a concatenation", where));
+          throw UserError(
+              fmt::format("{} is assembled and names something else than a concatenation", where));
         result_.assembled.insert(node);
       }
       return;

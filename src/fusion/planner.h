@@ -29,8 +29,9 @@ struct PlanConstraints {
   std::set<graph::NodeId> barriers;      // nodes whose result is stored and fused with no reader
   std::optional<int64_t> most_merges;    // stop after so many fusions (to bisect)
   std::set<graph::NodeId> stored_views;  // views that get a kernel of their own
-  std::set<graph::NodeId> assembled;     // concatenations put together in place; with `groups`, these and no others
-  std::vector<std::string> notes;        // handed on to the plan
+  std::set<graph::NodeId>
+      assembled;                   // concatenations put together in place; with `groups`, these and no others
+  std::vector<std::string> notes;  // handed on to the plan
 };
 
 struct PlanOptions {
@@ -38,10 +39,10 @@ struct PlanOptions {
   machine::Machine machine;
   int threads = 1;
   ReductionOrder order;
-  schedule::Layouts layouts;  // decided before: the layout of each value that is stored
+  schedule::Layouts layouts;    // decided before: the layout of each value that is stored
   std::vector<Append> appends;  // of outputs that grow in the caller's arrays
-  Assemblies assemblies;      // the planner's own: what `layouts` say of parts comes from here
-  SymbolValues usual;         // values of symbols to reckon with
+  Assemblies assemblies;        // the planner's own: what `layouts` say of parts comes from here
+  SymbolValues usual;           // values of symbols to reckon with
   PlanConstraints constraints;
   int64_t budget = 4000;  // regions whose tiles may be searched, structurally equal ones once
 };

@@ -68,7 +68,7 @@ enum class BufferKind : uint8_t {
   once,      // made by a once step, lives as long as the program, only read by run steps
   arena,     // lives from the first to the last step that names it
   dims,      // int64 values of `dims`, evaluated when shapes are bound
-  view,      // a part of buffer `base`, from byte `offset` on; its elements may lie apart (the kernel knows how)
+  view,  // a part of buffer `base`, from byte `offset` on; its elements may lie apart (the kernel knows how)
 };
 
 struct Buffer {
@@ -100,11 +100,11 @@ FileRegion describe_file_region(const std::string& path, uint64_t offset, uint64
 
 struct Constant {
   std::string name;
-  Bytes bytes;                     // may be empty in a loaded program that holds all once results
+  Bytes bytes;  // may be empty in a loaded program that holds all once results
   // Saved as a reference when there, otherwise embedded; then `bytes`, if they are here, are a mapping of that file.
   std::optional<FileRegion> file;
-  uint64_t size = 0;               // in bytes, also when they are not here
-  Hash128 hash;                    // of the content; zero: save() computes it
+  uint64_t size = 0;  // in bytes, also when they are not here
+  Hash128 hash;       // of the content; zero: save() computes it
 };
 
 struct Kernel {

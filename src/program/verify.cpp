@@ -16,7 +16,8 @@ class Verifier {
 
   void run() {
     require(symbols_.size() == program_.symbols.size(), "a symbol is listed twice");
-    for (const Input& input : program_.inputs) capacity(input.capacity, input.shape, "input '" + input.name + "'");
+    for (const Input& input : program_.inputs)
+      capacity(input.capacity, input.shape, "input '" + input.name + "'");
     for (const Output& output : program_.outputs)
       capacity(output.capacity, output.shape, "output '" + output.name + "'");
     interface();
@@ -205,7 +206,8 @@ class Verifier {
 
   bool written_by(const Step& step, BufferId id) const {
     for (size_t argument = 0; argument < step.buffers.size(); ++argument)
-      if (root_of(program_, step.buffers[argument]) == id && access(step, argument) != Access::reads) return true;
+      if (root_of(program_, step.buffers[argument]) == id && access(step, argument) != Access::reads)
+        return true;
     return false;
   }
 

@@ -40,13 +40,14 @@ std::vector<int64_t> array_shape(const program::Capacity& capacity, std::vector<
                                  SymbolValues& symbols) {
   const int64_t stated = index < given.size() ? given[index] : 0;
   if (capacity.symbol.empty()) {
-    if (stated != 0) throw UserError(fmt::format("'{}' has no axis that may be longer than the tensor", name));
+    if (stated != 0)
+      throw UserError(fmt::format("'{}' has no axis that may be longer than the tensor", name));
     return shape;
   }
   int64_t& extent = shape[capacity.axis];
   if (stated != 0 && stated < extent)
-    throw UserError(fmt::format("'{}' has {} elements along axis {}, and its array has room for {}", name, extent,
-                                capacity.axis, stated));
+    throw UserError(fmt::format("'{}' has {} elements along axis {}, and its array has room for {}", name,
+                                extent, capacity.axis, stated));
   if (stated != 0) extent = stated;
   symbols[capacity.symbol] = extent;
   return shape;
@@ -128,14 +129,15 @@ Binding bind_shapes(const Program& program, std::span<const std::vector<int64_t>
   binding.capacities = capacities;
   for (size_t i = 0; i < input_shapes.size(); ++i) {
     const program::Input& input = program.inputs[i];
-    const auto array = array_shape(input.capacity, input_shapes[i], capacities.inputs, i, input.name, binding.symbols);
+    const auto array =
+        array_shape(input.capacity, input_shapes[i], capacities.inputs, i, input.name, binding.symbols);
     binding.input_bytes.push_back(tensor_bytes(input.type, array, input.name));
   }
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const program::Output& output = program.outputs[i];
     binding.output_shapes.push_back(evaluate(output.shape, binding.symbols));
-    const auto array = array_shape(output.capacity, binding.output_shapes.back(), capacities.outputs, i, output.name,
-                                   binding.symbols);
+    const auto array = array_shape(output.capacity, binding.output_shapes.back(), capacities.outputs, i,
+                                   output.name, binding.symbols);
     binding.output_bytes.push_back(tensor_bytes(output.type, array, output.name));
   }
   evaluate_buffers(program, binding);

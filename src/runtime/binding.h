@@ -36,7 +36,7 @@ struct Binding {
   std::vector<int64_t> buffer_bytes;
   std::vector<std::vector<int64_t>> dims_values;  // by buffer, of dims buffers
   std::vector<int64_t> arena_offsets;             // by buffer; -1 for those elsewhere
-  std::vector<int64_t> view_offsets;              // by buffer: bytes from the start of what it is a part of, else 0
+  std::vector<int64_t> view_offsets;  // by buffer: bytes from the start of what it is a part of, else 0
   int64_t arena_bytes = 0;
   int64_t arena_lower_bound = 0;
   BoundSteps steps;

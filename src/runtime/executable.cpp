@@ -143,10 +143,11 @@ Status Executable::State::check_overlaps(const Binding& binding, std::span<const
                                                                    output.name, program.inputs[j].name));
       if (!output.capacity.symbol.empty() &&
           binding.symbols.at(output.capacity.symbol) != binding.symbols.at(program.inputs[j].capacity.symbol))
-        return Status::error(StatusCode::bad_argument,
-                             fmt::format("output '{}' shares the array of input '{}', and the two are said to "
-                                         "have different capacities",
-                                         output.name, program.inputs[j].name));
+        return Status::error(
+            StatusCode::bad_argument,
+            fmt::format("output '{}' shares the array of input '{}', and the two are said to "
+                        "have different capacities",
+                        output.name, program.inputs[j].name));
     }
   }
   return Status::success();
@@ -160,8 +161,8 @@ void Executable::State::run_step(size_t index, Workspace& workspace, const Bindi
       return run_copy(workspace.pointers(index), binding.buffer_bytes[step.buffers[0]], *pool);
     const std::vector<int64_t>& all = binding.steps.parameters;
     const size_t begin = binding.steps.parameters_of[index];
-    const size_t end = index + 1 < binding.steps.parameters_of.size() ? binding.steps.parameters_of[index + 1]
-                                                                      : all.size();
+    const size_t end =
+        index + 1 < binding.steps.parameters_of.size() ? binding.steps.parameters_of[index + 1] : all.size();
     return run_strided_copy(workspace.pointers(index), std::span(all).subspan(begin, end - begin), *pool);
   }
   run_kernel(kernels[step.kernel], workspace.pointers(index),

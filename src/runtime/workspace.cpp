@@ -139,7 +139,8 @@ void Workspace::begin(const Binding& binding, std::span<const void* const> input
 void Workspace::keep_beyond_outputs(std::span<void* const> outputs) {
   for (BufferId id = 0; id < guarded_.size(); ++id) {
     const program::Buffer& buffer = plan_.program.buffers[id];
-    if (buffer.kind != BufferKind::output || plan_.program.outputs[buffer.index].capacity.symbol.empty()) continue;
+    if (buffer.kind != BufferKind::output || plan_.program.outputs[buffer.index].capacity.symbol.empty())
+      continue;
     if (guarded_[id]->size() > 0)
       std::memcpy(guarded_[id]->data(), outputs[buffer.index], guarded_[id]->size());
   }

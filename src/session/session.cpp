@@ -70,7 +70,8 @@ void fill_array(Tensor& array, const Tensor& input, int axis) {
   const size_t to = static_cast<size_t>(array.shape[static_cast<size_t>(axis)]) * inner;
   std::byte* place = array.mutable_bytes().data();
   for (int64_t i = 0; i < outer && from > 0; ++i)
-    std::memcpy(place + static_cast<size_t>(i) * to, input.bytes().data() + static_cast<size_t>(i) * from, from);
+    std::memcpy(place + static_cast<size_t>(i) * to, input.bytes().data() + static_cast<size_t>(i) * from,
+                from);
 }
 
 SessionInfo info_of(const Built& built, const runtime::Executable& executable) {
@@ -123,7 +124,8 @@ std::vector<StepInfo> steps_of(const Metadata& metadata, const program::Program&
 }
 
 void check_count(const char* what, size_t wanted, size_t given) {
-  if (given != wanted) throw UserError(fmt::format("the model has {} {} and {} are given", wanted, what, given));
+  if (given != wanted)
+    throw UserError(fmt::format("the model has {} {} and {} are given", wanted, what, given));
 }
 
 void check_inputs(const program::Program& program, std::span<const Tensor> inputs) {
@@ -200,7 +202,8 @@ PreparedRun Session::prepare(std::span<const Tensor> inputs) const {
   return run;
 }
 
-PreparedRun Session::prepare(std::span<const CallerArray> inputs, std::span<const CallerArray> outputs) const {
+PreparedRun Session::prepare(std::span<const CallerArray> inputs,
+                             std::span<const CallerArray> outputs) const {
   check_count("inputs", state_->program().inputs.size(), inputs.size());
   check_count("outputs", state_->program().outputs.size(), outputs.size());
   auto state = std::make_shared<PreparedRun::State>();

@@ -74,8 +74,8 @@ struct SessionInfo {
   std::vector<InputInfo> inputs;
   std::vector<OutputInfo> outputs;
   std::vector<Growth> growing;  // as asked for by SessionOptions::in_place
-  int64_t kernels = 0;  // launched per run
-  int64_t phases = 0;   // of those kernels
+  int64_t kernels = 0;          // launched per run
+  int64_t phases = 0;           // of those kernels
   int64_t copies = 0;
   int64_t host_steps = 0;  // operators that no generated kernel runs
   int64_t weights_bytes = 0;

@@ -106,9 +106,11 @@ TEST(Assemblies, AnOutputLiesInNoLargerOne) {
 Graph dense_layers(int layers, int64_t size = 28) {
   Graph graph;
   GraphBuilder b(graph);
-  const graph::ConvolutionAttributes same{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}, point{{1, 1}, {1, 1}, {0, 0}, {0, 0}, 1};
+  const graph::ConvolutionAttributes same{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1},
+      point{{1, 1}, {1, 1}, {0, 0}, {0, 0}, 1};
   source(b, "Conv", "stem");
-  std::vector<Value> features = {b.convolution(b.input("x", f32({1, 16, size, size})), weights(b, {64, 16, 3, 3}), same)};
+  std::vector<Value> features = {
+      b.convolution(b.input("x", f32({1, 16, size, size})), weights(b, {64, 16, 3, 3}), same)};
   for (int i = 0; i < layers; ++i) {
     source(b, "Concat", "cat" + std::to_string(i));
     Value v = features.size() == 1 ? features[0] : b.concat(features, 1);
@@ -175,7 +177,8 @@ TEST(Assemblies, APlanFileKeepsThem) {
     EXPECT_EQ(again.regions[r].assembled, plan.regions[r].assembled);
   }
   EXPECT_EQ(again.assemblies.places, plan.assemblies.places);
-  const std::string wrong = R"({"schema": "fusewise.plan/1", "groups": [{"pin": true, "assembled": true, "members": ["narrow1"]}]})";
+  const std::string wrong =
+      R"({"schema": "fusewise.plan/1", "groups": [{"pin": true, "assembled": true, "members": ["narrow1"]}]})";
   EXPECT_THROW(constraints_from_json(graph, wrong, options.machine), UserError);
 }
 

@@ -103,7 +103,8 @@ TEST(Views, KeepTheirWholeAlive) {
     return step;
   };
   // whole is complete, then another buffer of its size is used, then the whole's part is read.
-  p.run_steps = {p.run_steps[0], p.run_steps[1], copy(2, 6), copy(6, 5), p.run_steps[1], copy(2, 7), copy(7, 5)};
+  p.run_steps = {p.run_steps[0], p.run_steps[1], copy(2, 6), copy(6, 5),
+                 p.run_steps[1], copy(2, 7),     copy(7, 5)};
   ExecutableOptions options;
   options.threads = 1;
   options.resolver = KernelTable().resolver();

@@ -29,8 +29,9 @@ class Generator {
   explicit Generator(uint32_t seed) : random_(seed) {}
 
   Joined make() {
-    values_ = {{result_.model.input("x", DataType::float32, {std::string("rows"), int64_t{5}, int64_t{6}}), 5},
-               {result_.model.input("y", DataType::float32, {std::string("rows"), int64_t{3}, int64_t{6}}), 3}};
+    values_ = {
+        {result_.model.input("x", DataType::float32, {std::string("rows"), int64_t{5}, int64_t{6}}), 5},
+        {result_.model.input("y", DataType::float32, {std::string("rows"), int64_t{3}, int64_t{6}}), 3}};
     for (int i = 0; i < 14; ++i) step();
     add_output(values_.back());
     for (int i = 0; i < 3; ++i) add_output(any());
@@ -121,8 +122,9 @@ std::string plan_of(const std::vector<std::string>& joins) {
 }
 
 std::vector<Tensor> inputs_of(int64_t rows) {
-  std::vector<Tensor> inputs = {random_tensor("x", DataType::float32, {rows, 5, 6}, 7, ValueRange{-1, 1}, {}),
-                                random_tensor("y", DataType::float32, {rows, 3, 6}, 8, ValueRange{-1, 1}, {})};
+  std::vector<Tensor> inputs = {
+      random_tensor("x", DataType::float32, {rows, 5, 6}, 7, ValueRange{-1, 1}, {}),
+      random_tensor("y", DataType::float32, {rows, 3, 6}, 8, ValueRange{-1, 1}, {})};
   if (rows > 0) {
     float* x = reinterpret_cast<float*>(inputs[0].mutable_bytes().data());
     x[0] = NAN;
@@ -138,7 +140,8 @@ void expect_equal(const Session& session, const graph::Graph& graph, int64_t row
   const std::vector<Tensor> expected = graph::interpret(graph, inputs), actual = session.run(inputs);
   for (size_t i = 0; i < expected.size(); ++i) {
     const OutputVerdict verdict = compare_exactly("", expected[i], actual[i]);
-    EXPECT_TRUE(verdict.passed) << what << " rows " << rows << " output " << i << ": " << verdict.differing << " differ";
+    EXPECT_TRUE(verdict.passed) << what << " rows " << rows << " output " << i << ": " << verdict.differing
+                                << " differ";
   }
   for (size_t i = 0; i < inputs.size(); ++i)
     EXPECT_TRUE(std::ranges::equal(inputs[i].bytes(), before[i].bytes())) << what;

@@ -40,7 +40,8 @@ void write_decoder(const std::filesystem::path& path) {
   const std::string query = head("q", 0.04F), key = head("k", 0.05F), value = head("v", 0.06F);
   model.node("Concat", {past_key, key}, {{"axis", 2}}, "present.key");
   model.node("Concat", {past_value, value}, {{"axis", 2}}, "present.value");
-  const std::string turned = model.node("Transpose", {"present.key"}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
+  const std::string turned =
+      model.node("Transpose", {"present.key"}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
   const std::string share = model.node("Softmax", {model.node("MatMul", {query, turned})}, {{"axis", -1}});
   const std::string mixed = model.node("MatMul", {share, "present.value"});
   const std::string back = model.node("Transpose", {mixed}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
@@ -73,7 +74,8 @@ class InPlace : public testing::Test {
     return "made";
   }
   static Tensor x(int step) {
-    return random_tensor("x" + std::to_string(step), DataType::float32, {1, heads * width}, 3, ValueRange{-1, 1}, {});
+    return random_tensor("x" + std::to_string(step), DataType::float32, {1, heads * width}, 3,
+                         ValueRange{-1, 1}, {});
   }
 
   test::TemporaryFolder folder_;
@@ -94,7 +96,8 @@ struct Array {
     for (int64_t h = 0, n = 0; h < heads; ++h)
       for (int64_t r = 0; r < capacity; ++r)
         for (int64_t i = 0; i < width; ++i)
-          ASSERT_EQ(at(h, r, i), r < tensor.shape[2] ? tensor.as<float>()[static_cast<size_t>(n++)] : untouched)
+          ASSERT_EQ(at(h, r, i),
+                    r < tensor.shape[2] ? tensor.as<float>()[static_cast<size_t>(n++)] : untouched)
               << "head " << h << " row " << r;
   }
 };
@@ -108,7 +111,8 @@ void decode(const Session& copying, const Session& growing, int64_t past, int st
   key.fill(caches[0]);
   value.fill(caches[1]);
   for (int step = 0; step < steps; ++step) {
-    const Tensor x = random_tensor("x" + std::to_string(step), DataType::float32, {1, heads * width}, 3, ValueRange{-1, 1}, {});
+    const Tensor x = random_tensor("x" + std::to_string(step), DataType::float32, {1, heads * width}, 3,
+                                   ValueRange{-1, 1}, {});
     const std::vector<Tensor> expected = copying.run(std::vector<Tensor>{x, caches[0], caches[1]});
     std::vector<float> y(heads * width, untouched);
     const std::vector<int64_t> shape = {1, heads, past + step, width};
@@ -142,7 +146,8 @@ TEST_F(InPlace, StepsOfDecodingEqualTheCopyingRun) {
 
 TEST_F(InPlace, NeitherPoisonNorGuardPagesReachBeyondATensor) {
   const Session copying(model(), options({}));
-  for (const auto pages : {runtime::GuardPages::off, runtime::GuardPages::after, runtime::GuardPages::before}) {
+  for (const auto pages :
+       {runtime::GuardPages::off, runtime::GuardPages::after, runtime::GuardPages::before}) {
     SessionOptions with = options({"auto"});
     with.poison = true;
     with.guard_pages = pages;
@@ -154,7 +159,8 @@ TEST_F(InPlace, NeitherPoisonNorGuardPagesReachBeyondATensor) {
 TEST_F(InPlace, ArraysOfTheirOwnAreCopied) {
   const Session copying(model(), options({})), growing(model(), options({"auto"}));
   const Tensor step = x(0);
-  const Tensor past = random_tensor("past", DataType::float32, {1, heads, 5, width}, 1, ValueRange{-1, 1}, {});
+  const Tensor past =
+      random_tensor("past", DataType::float32, {1, heads, 5, width}, 1, ValueRange{-1, 1}, {});
   const std::vector<Tensor> given = {step, past, past}, expected = copying.run(given);
   Array key, value, grown_key, grown_value;
   key.fill(past);
@@ -171,12 +177,14 @@ TEST_F(InPlace, ArraysOfTheirOwnAreCopied) {
   grown_value.expect(expected[2]);
   key.expect(past);
   const std::vector<Tensor> plain = growing.run(given);
-  for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(compare_exactly("", expected[i], plain[i]).passed) << i;
+  for (size_t i = 0; i < plain.size(); ++i)
+    EXPECT_TRUE(compare_exactly("", expected[i], plain[i]).passed) << i;
 }
 
 TEST_F(InPlace, WhatIsThereIsNotMoved) {
   const Session copying(model(), options({})), growing(model(), options({"auto"}));
-  const Tensor past = random_tensor("past", DataType::float32, {1, heads, 1000, width}, 1, ValueRange{-1, 1}, {});
+  const Tensor past =
+      random_tensor("past", DataType::float32, {1, heads, 1000, width}, 1, ValueRange{-1, 1}, {});
   const std::vector<Tensor> given = {x(0), past, past};
   const int64_t cache = heads * 1000 * width * 4;
   const int64_t copied = copying.prepare(given).bytes_moved(), grown = growing.prepare(given).bytes_moved();
@@ -197,7 +205,8 @@ TEST_F(InPlace, ProgramsOfTheCacheGrowToo) {
 }
 
 TEST_F(InPlace, SaysWhatCannotBe) {
-  EXPECT_THAT(refusal({"present.key=past.value"}), HasSubstr("it is input 'past.key' with something behind it"));
+  EXPECT_THAT(refusal({"present.key=past.value"}),
+              HasSubstr("it is input 'past.key' with something behind it"));
   EXPECT_THAT(refusal({"y=x"}), HasSubstr("no concatenation that begins with an input"));
   EXPECT_THAT(refusal({"nobody=x"}), HasSubstr("no output is named so"));
   EXPECT_THAT(refusal({"present.key"}), HasSubstr("neither auto nor OUTPUT=INPUT"));
@@ -209,7 +218,8 @@ TEST_F(InPlace, ArraysAreChecked) {
   const Tensor step = x(0);
   Array key, value, longer;
   std::vector<float> y(heads * width);
-  const auto attempt = [&](int64_t key_room, int64_t present_room, int64_t value_room, Array& present) -> std::string {
+  const auto attempt = [&](int64_t key_room, int64_t present_room, int64_t value_room,
+                           Array& present) -> std::string {
     const std::vector<int64_t> shape = {1, heads, 5, width};
     const std::vector<CallerArray> inputs = {{const_cast<std::byte*>(step.bytes().data()), step.shape, 0},
                                              {key.data.data(), shape, key_room},

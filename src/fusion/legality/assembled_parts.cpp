@@ -18,8 +18,8 @@ Verdict assembled_parts(const Candidate& candidate, const LegalityContext& conte
       return Verdict::forbid("in-place", "it is written straight into its part of the concatenation",
                              {part.node, whole});
     }
-    return Verdict::forbid("assembled",
-                           "the concatenation is put together in place, by the kernels of its parts", {whole});
+    return Verdict::forbid(
+        "assembled", "the concatenation is put together in place, by the kernels of its parts", {whole});
   }
   return Verdict::allow();
 }
