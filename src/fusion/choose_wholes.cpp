@@ -11,6 +11,9 @@ namespace fusewise::fusion {
 
 namespace {
 
+// Chains of decisions longer than that are cut short: the plan as a whole still has to be cheaper.
+constexpr int most_rounds = 6;
+
 bool can_be_whole(const graph::Graph& graph, const PlanOptions& options, NodeId node) {
   const graph::Node& n = graph.node(node);
   if (n.op != graph::Op::concat || n.operands.size() < 2 || bits_of(n.results[0].element) % 8 != 0)
@@ -117,7 +120,8 @@ std::set<NodeId> choose_wholes(const graph::Graph& graph, const PlanOptions& opt
     return wholes;
   };
   // Whether one pays depends on which others are there (a shared part is in place in one only): until all do.
-  for (bool changed = true; changed && !chosen.empty();) {
+  bool changed = true;
+  for (int round = 0; changed && round < most_rounds && !chosen.empty(); ++round) {
     const PlanOptions changed_options = with_wholes(graph, options, all());
     const PlanContext context =
         make_context(graph, changed_options, changed_options.constraints.stored_views, &facts);
