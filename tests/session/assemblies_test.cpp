@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "export/onnx_builder.h"
 #include "graph/interpreter/interpreter.h"
@@ -62,7 +63,7 @@ class Generator {
     const Named v = any();
     switch (pick(6)) {
       case 0:
-        return add(result_.model.node(pick(2) ? "Relu" : "Exp", {narrow(v).name}), narrow_channels_);
+        return add(result_.model.node(pick(2) ? "Relu" : "Exp", {v.name}), v.channels);
       case 1: {
         const std::string w = fresh("w");
         std::vector<float> data;
@@ -83,12 +84,6 @@ class Generator {
       default:
         return join(v);
     }
-  }
-
-  int64_t narrow_channels_ = 0;
-  Named narrow(const Named& v) {
-    narrow_channels_ = v.channels;
-    return v;
   }
 
   void join(const Named& v) {
