@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "fusion/choose_wholes.h"
 #include "fusion/cuts.h"
+#include "fusion/peak_memory.h"
 #include "fusion/search/search.h"
 
 namespace fusewise::fusion {
@@ -18,6 +19,8 @@ namespace {
 constexpr double least_split_gain = 0.01;
 // A view is stored only for a clear gain: storing it takes memory, and the whole plan is made again.
 constexpr double least_view_gain = 0.1;
+// A whole lives as long as its first part: putting it together in place may take that much more memory at once.
+constexpr double most_memory_growth = 1.1;
 
 class Planner {
  public:
@@ -351,7 +354,11 @@ FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
   if (const std::set<NodeId> wholes = choose_wholes(graph, options, always, plan, facts); wholes != always) {
     FusionPlan assembled = planned(FusionMode::on, wholes, true);
     assembled.candidates += plan.candidates;
-    if (assembled.predicted_microseconds <= plan.predicted_microseconds) plan = std::move(assembled);
+    const double memory = peak_bytes(graph, plan, facts), then = peak_bytes(graph, assembled, facts);
+    if (then > memory * most_memory_growth)
+      plan.notes.push_back("concatenations are not put together in place: that would take more memory at once");
+    else if (assembled.predicted_microseconds <= plan.predicted_microseconds)
+      plan = std::move(assembled);
   }
   // Greedy merges can end above where they began: the plan is never dearer than the unfused ones.
   for (const FusionMode mode : {FusionMode::operators, FusionMode::off}) {

@@ -5,6 +5,7 @@
 #include "fusion/choose_wholes.h"
 #include "fusion/explain.h"
 #include "fusion/layouts.h"
+#include "fusion/peak_memory.h"
 #include "fusion/plan_json.h"
 #include "planner_testing.h"
 
@@ -199,6 +200,25 @@ TEST(Assemblies, APlanFileKeepsThem) {
   const std::string wrong =
       R"({"schema": "fusewise.plan/1", "groups": [{"pin": true, "assembled": true, "members": ["narrow1"]}]})";
   EXPECT_THROW(constraints_from_json(graph, wrong, options.machine), UserError);
+}
+
+// A part that is there early would keep room for all of its whole while larger things come and go.
+TEST(Assemblies, DoNotRaiseThePeakOfMemory) {
+  Graph graph;
+  GraphBuilder b(graph);
+  const Value x = b.input("x", f32({64, 1024}));
+  const Value early = b.map(ScalarOp::exp, {b.reduce(x, Combine::max, {1}, true)});
+  Value late = x;
+  for (int i = 0; i < 4; ++i) late = b.map(ScalarOp::tanh, {b.matmul(late, weights(b, {1024, 1024}))});
+  b.output(b.matmul(b.concat({early, late}, 1), weights(b, {1025, 16})), "y");
+  for (const Graph& tested : {graph, dense_layers(4)}) {
+    const PlanOptions options = options_for(tested);
+    PlanOptions off = options;
+    off.mode = FusionMode::off;
+    const cost::GraphFacts facts = cost::graph_facts(tested, options.machine, {});
+    EXPECT_LE(peak_bytes(tested, make_plan(tested, options), facts),
+              1.1 * peak_bytes(tested, make_plan(tested, off), facts));
+  }
 }
 
 // A small concatenation between elementwise nodes stays inside of their kernel.
