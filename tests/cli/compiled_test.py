@@ -46,6 +46,25 @@ class Bench(CommandLine):
         self.assertIn("predicted", self.run_command("bench", self.model(), "--iterations", "1", "--profile").stdout)
 
 
+class InPlace(CommandLine):
+    model_and_sizes = ("gpt2_decode_tiny.onnx", "--dim", "past=60", "--dim", "batch=1")
+
+    def test_a_growing_cache_is_not_moved(self):
+        options = ("--iterations", "1", "--warmup", "0")
+        copied = self.run_json("bench", *self.model_and_sizes, *options)
+        grown = self.run_json("bench", *self.model_and_sizes, *options, "--in-place", "auto")
+        self.assertLess(grown["bytes_moved"], copied["bytes_moved"])
+
+    def test_results_are_the_same(self):
+        for fusion in ("on", "operators", "off"):
+            self.run_command("verify", *self.model_and_sizes, "--in-place", "auto", "--numerics", "strict", "--fusion",
+                             fusion)
+
+    def test_what_cannot_grow_is_code_1(self):
+        self.run_command("run", self.model(), "--in-place", "auto", code=1)
+        self.run_command("run", *self.model_and_sizes, "--in-place", "nobody=x", code=1)
+
+
 class Verify(CommandLine):
     def test_the_interpreter_agrees(self):
         for numerics in ("default", "strict"):
