@@ -154,7 +154,6 @@ TEST(Assemblies, RandomJoinsAreRightToTheBit) {
     options.threads = seed % 3 == 0 ? 1 : 2;
     options.use_cache = false;
     options.numerics = compiler::Numerics::strict;
-    options.disabled_passes = {"merge_equal_nodes", "canonicalize_views", "sink_views"};
     options.plan_text = plan_of(joined.joins);
     options.poison = true;
     options.guard_pages = seed % 2 ? runtime::GuardPages::after : runtime::GuardPages::off;
