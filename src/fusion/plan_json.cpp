@@ -153,12 +153,12 @@ class PlanReader {
       for (uint32_t model_node : resolve_model_nodes(graph_, name.get<std::string>()))
         for (graph::NodeId node : keys_.primitives_of(model_node)) in_order.push_back(node);
     if (json.value("assembled", false)) {
-      for (graph::NodeId node : in_order) {
-        if (graph_.node(node).op != graph::Op::concat)
-          throw UserError(
-              fmt::format("{} is assembled and names something else than a concatenation", where));
-        result_.assembled.insert(node);
-      }
+      // Of a model node, what the rewrites have left of its concatenation: perhaps nothing.
+      std::erase_if(in_order, [&](graph::NodeId node) { return graph_.node(node).op != graph::Op::concat; });
+      if (in_order.empty() && !json.contains("members"))
+        throw UserError(
+            fmt::format("{} is assembled and names something else than a concatenation", where));
+      result_.assembled.insert(in_order.begin(), in_order.end());
       return;
     }
     if (in_order.empty()) throw UserError(fmt::format("{} names no nodes", where));

@@ -197,8 +197,8 @@ TEST(Assemblies, APlanFileKeepsThem) {
     EXPECT_EQ(again.regions[r].assembled, plan.regions[r].assembled);
   }
   EXPECT_EQ(again.assemblies.places, plan.assemblies.places);
-  const std::string wrong =
-      R"({"schema": "fusewise.plan/1", "groups": [{"pin": true, "assembled": true, "members": ["narrow1"]}]})";
+  std::string wrong = to_json_text(graph, plan);
+  wrong.replace(wrong.find("\"pin\""), 0, "\"assembled\": true, ");
   EXPECT_THROW(constraints_from_json(graph, wrong, options.machine), UserError);
 }
 
