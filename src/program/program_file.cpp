@@ -23,6 +23,19 @@ std::vector<uint8_t> constants_of_runs(const Program& program) {
   return used;
 }
 
+// In pieces, so that hashing what lies in a file does not bring all of it into memory.
+Hash128 hash_of(const Constant& constant) {
+  constexpr size_t piece = size_t{8} << 20;
+  Hasher hasher;
+  for (std::span<const std::byte> rest = constant.bytes.span; !rest.empty();) {
+    const std::span<const std::byte> now = rest.first(std::min(piece, rest.size()));
+    hasher.add_bytes(now);
+    if (constant.file) drop_pages(now);
+    rest = rest.subspan(now.size());
+  }
+  return hasher.finish();
+}
+
 // Which form each constant has in the file: a reference, bytes, or neither where no run needs it.
 void settle_constants(Program& program, const SaveOptions& options) {
   const bool runs_only = has_once_results(program);
@@ -30,10 +43,7 @@ void settle_constants(Program& program, const SaveOptions& options) {
   for (size_t i = 0; i < program.constants.size(); ++i) {
     Constant& constant = program.constants[i];
     const bool here = constant.bytes.span.size() == constant.size;
-    if (constant.hash == Hash128{} && here) {
-      constant.hash = hash_bytes(constant.bytes.span);
-      if (constant.file) drop_pages(constant.bytes.span);
-    }
+    if (constant.hash == Hash128{} && here) constant.hash = hash_of(constant);
     if (options.embed_constants && here) constant.file.reset();
     if (constant.file || (runs_only && !used[i])) {
       constant.bytes = {};
@@ -68,9 +78,7 @@ class ConstantFiles {
     const bool same = file.now.file_size == region.file_size && file.now.modified_ns == region.modified_ns &&
                       file.now.inode == region.inode;
     if (same || !options_.verify_constants) return;
-    const Hash128 hash = hash_bytes(constant.bytes.span);
-    drop_pages(constant.bytes.span);
-    if (hash != constant.hash)
+    if (hash_of(constant) != constant.hash)
       throw UserError(fmt::format("constant '{}' in {} has changed since", constant.name, region.path));
   }
 
