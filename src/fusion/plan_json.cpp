@@ -156,8 +156,7 @@ class PlanReader {
       // Of a model node, what the rewrites have left of its concatenation: perhaps nothing.
       std::erase_if(in_order, [&](graph::NodeId node) { return graph_.node(node).op != graph::Op::concat; });
       if (in_order.empty() && !json.contains("members"))
-        throw UserError(
-            fmt::format("{} is assembled and names something else than a concatenation", where));
+        throw UserError(fmt::format("{} is assembled and names something else than a concatenation", where));
       result_.assembled.insert(in_order.begin(), in_order.end());
       return;
     }

@@ -356,7 +356,8 @@ FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
     assembled.candidates += plan.candidates;
     const double memory = peak_bytes(graph, plan, facts), then = peak_bytes(graph, assembled, facts);
     if (then > memory * most_memory_growth)
-      plan.notes.push_back("concatenations are not put together in place: that would take more memory at once");
+      plan.notes.push_back(
+          "concatenations are not put together in place: that would take more memory at once");
     else if (assembled.predicted_microseconds <= plan.predicted_microseconds)
       plan = std::move(assembled);
   }
