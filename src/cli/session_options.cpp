@@ -87,9 +87,11 @@ machine::Machine target_machine(const std::string& target, const std::string& ma
   const size_t colon = target.find(':');
   const std::string kind = target.substr(0, colon);
   const std::string architecture = colon == std::string::npos ? "native" : target.substr(colon + 1);
-  if (kind == "cpu") return machine::machine_named(architecture);
-  for (const char* later : {"cuda", "hip", "opencl", "vulkan", "metal"})
-    if (kind == later) throw UnsupportedError(fmt::format("not supported yet: --target {} (cpu is)", target));
+  // Plans for OpenCL are those for this machine; only schedules are a GPU's own.
+  if (kind == "cpu" || target == "opencl") return machine::machine_named(architecture);
+  for (const char* later : {"cuda", "hip", "vulkan", "metal"})
+    if (kind == later)
+      throw UnsupportedError(fmt::format("not supported yet: --target {} (cpu and opencl are)", target));
   throw UsageError(fmt::format("--target: '{}' is none of cpu, cuda, hip, opencl, vulkan, metal", target));
 }
 
@@ -111,7 +113,8 @@ void CompileFlags::declare_compilation(Parser& parser) {
   parser.option("--precision", precision, "TYPE",
                 "element types of the computation (model: the model's own)");
   parser.option("--plan", plan_file, "FILE", "replay a plan");
-  parser.option("--target", target, "cpu[:LEVEL]", "what to compile for: cpu, or cpu:x86-64-v3 and the like");
+  parser.option("--target", target, "cpu[:LEVEL]|opencl",
+                "what to compile for: cpu, or cpu:x86-64-v3 and the like, or an OpenCL device");
   parser.option("--machine", machine_file, "FILE", "a machine description to plan for");
   parser.option("--cache", cache, "DIR|off", "the folder of compiled programs (FUSEWISE_CACHE_DIR)");
   parser.list(
@@ -131,6 +134,7 @@ session::SessionOptions CompileFlags::options(Console& console) const {
   options.numerics = numerics_of(numerics);
   options.fusion = fusion_of(fusion);
   options.machine = target_machine(target, machine_file);
+  if (target == "opencl") options.target = target;
   options.use_cache = cache != "off";
   if (!cache.empty() && cache != "off") options.cache_folder = cache;
   if (!plan_file.empty()) options.plan_text = read_text(plan_file);

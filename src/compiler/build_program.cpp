@@ -136,7 +136,15 @@ class ProgramBuilder {
       entry.scratch_bytes = k.scratch_bytes;
       for (int i = 0; i < k.argument_count(); ++i)
         entry.writes.push_back(k.buffers[static_cast<size_t>(i)].written ? 1 : 0);
+      if (!options.target.empty())
+        for (const codegen::Launch& launch : kernels_.launches[program_.kernels.size()])
+          entry.launches.push_back({launch.function, launch.blocks, launch.threads});
       program_.kernels.push_back(std::move(entry));
+    }
+    program_.target = options.target;
+    if (!options.target.empty()) {
+      if (options.numerics == Numerics::strict) program_.cpu_features = {"exact_division"};
+      return;
     }
     if (options.machine.architecture == "aarch64") program_.cpu_features = {"asimd"};
     if (options.machine.architecture != "x86-64") return;

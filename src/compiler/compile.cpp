@@ -5,6 +5,7 @@
 #include "compiler/compiler.h"
 #include "compiler/find_appends.h"
 #include "compiler/kernels.h"
+#include "compiler/operand_views.h"
 #include "compiler/pack_constants.h"
 #include "fusion/layouts.h"
 #include "fusion/plan_json.h"
@@ -56,7 +57,8 @@ Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
     rewrites.observe = [&](const rewrite::Step& step, const graph::Graph& after) {
       if (step.changed) dump("rewritten." + std::string(step.rewrite.name), after);
     };
-  graph = pack_constants(rewrite::run_rewrites(std::move(graph), rewrites));
+  graph = rewrite::run_rewrites(std::move(graph), rewrites);
+  graph = options.target.empty() ? pack_constants(graph) : view_operands(graph);
   graph::verify(graph);
   dump("rewritten", graph);
   watch.lap("rewrite");
@@ -67,9 +69,12 @@ Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
   plan.machine = options.machine;
   plan.threads = options.threads;
   plan.order = order_for(options.numerics);
-  plan.layouts = fusion::assign_layouts(graph, options.machine, plan.usual);
-  plan.appends = find_appends(graph, options.in_place);
-  plan.layouts = fusion::with_capacities(std::move(plan.layouts), graph, plan.appends);
+  plan.assemble = options.target.empty();
+  if (options.target.empty()) {
+    plan.layouts = fusion::assign_layouts(graph, options.machine, plan.usual);
+    plan.appends = find_appends(graph, options.in_place);
+    plan.layouts = fusion::with_capacities(std::move(plan.layouts), graph, plan.appends);
+  }
   if (options.plan_text)
     plan.constraints = fusion::constraints_from_json(graph, *options.plan_text, options.machine);
   // Packed constants are made once, by a kernel of their own.
@@ -79,6 +84,7 @@ Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
   result.plan = fusion::make_plan(graph, plan);
   plan.layouts = result.plan.layouts;
   plan.assemblies = result.plan.assemblies;
+  if (!options.target.empty()) keep_views_inside(graph, result.plan);
   if (options.dump) options.dump("plan", "", fusion::to_json_text(graph, result.plan));
   result.graph = std::move(graph);
   watch.lap("plan");
@@ -96,9 +102,15 @@ Compiled compile(graph::Graph graph, const CompileOptions& options) {
   if (options.progress) options.progress("lower", 0, 1);
   KernelSet kernels(result.graph, options);
   std::vector<KernelCall> calls;
-  for (const fusion::PlannedRegion& region : result.plan.regions)
-    calls.push_back(region.assembled ? KernelCall{}
-                                     : kernels.add(region.region, region.schedule, result.plan.layouts));
+  for (const fusion::PlannedRegion& region : result.plan.regions) {
+    try {
+      calls.push_back(region.assembled ? KernelCall{}
+                                       : kernels.add(region.region, region.schedule, result.plan.layouts));
+    } catch (const UnsupportedError& error) {
+      if (options.target.empty()) throw;
+      kernels.refuse(region_name(result.graph, region.region), error.what());
+    }
+  }
   watch.lap("lower");
 
   if (options.progress) options.progress("codegen", 0, 1);

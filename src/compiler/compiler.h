@@ -22,13 +22,14 @@ struct CompileOptions {
   fusion::FusionMode fusion = fusion::FusionMode::on;
   machine::Machine machine;  // whose code generation features the kernels may use
   int threads = 1;           // that the program will run on; the plan reckons with it
+  std::string target;        // "opencl": kernels as source text for a GPU; empty: machine code for the CPU
   int compile_threads = 1;
   std::optional<std::string> plan_text;      // a plan file's text to replay
   std::vector<std::string> disabled_passes;  // rewrites and kernel passes by name
   std::vector<std::string> in_place;         // outputs that grow in the memory of inputs: find_appends.h
   // Called with a phase ("rewrite", "plan", "lower", "codegen", "link") and done / total.
   std::function<void(const std::string& phase, int done, int total)> progress;
-  // Called with (stage, name, text) for `dump`: stages graph, rewritten, plan, schedule, kernel, llvm, assembly.
+  // Called with (stage, name, text) for `dump`: stages graph, rewritten, plan, schedule, kernel, source, llvm, assembly.
   std::function<void(const std::string& stage, const std::string& name, const std::string& text)> dump;
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "fusion/model_nodes.h"
+#include "fusion/tiles/choose_group_schedule.h"
 #include "kernel/passes/pipeline.h"
 #include "schedule/overwrite.h"
 
@@ -43,24 +44,38 @@ std::string region_name(const graph::Graph& graph, const graph::Region& region) 
 
 codegen::CpuTarget target_of(const machine::Machine& machine) { return codegen::target_named(machine.cpu); }
 
+// The plan's schedule is for a CPU; a GPU gets one of its own.
+schedule::Tree KernelSet::tree_of(const schedule::RegionForms& forms, const schedule::Schedule& schedule,
+                                  const schedule::Layouts& layouts) const {
+  if (!options_.target.empty()) {
+    const fusion::GroupSchedule chosen =
+        fusion::choose_group_schedule(forms, layouts, machine::plain_gpu(), schedule.order);
+    if (!chosen.verdict)
+      throw UnsupportedError(fmt::format("not supported yet: '{}' has no schedule for a GPU: {} ({})",
+                                         region_name(graph_, forms.region), chosen.verdict.detail,
+                                         chosen.verdict.code));
+    return chosen.tree;
+  }
+  const schedule::TreeResult built = schedule::build_tree(forms, schedule, layouts);
+  if (built.verdict) return built.tree;
+  const std::string name = region_name(graph_, forms.region);
+  throw UserError(fmt::format("the plan's schedule of '{}' cannot be carried out: {} ({})", name,
+                              built.verdict.detail, built.verdict.code),
+                  {.file = {},
+                   .node = name,
+                   .op = {},
+                   .hint = "change the group's schedule, or leave it out to have one chosen"});
+}
+
 KernelCall KernelSet::add(const graph::Region& region, const schedule::Schedule& schedule,
                           const schedule::Layouts& layouts) {
   const schedule::RegionForms forms = schedule::region_forms(graph_, region);
-  const schedule::TreeResult built = schedule::build_tree(forms, schedule, layouts);
-  if (!built.verdict) {
-    const std::string name = region_name(graph_, region);
-    throw UserError(fmt::format("the plan's schedule of '{}' cannot be carried out: {} ({})", name,
-                                built.verdict.detail, built.verdict.code),
-                    {.file = {},
-                     .node = name,
-                     .op = {},
-                     .hint = "change the group's schedule, or leave it out to have one chosen"});
-  }
+  const schedule::Tree tree = tree_of(forms, schedule, layouts);
   schedule::LowerOptions lower_options;
   lower_options.vector_lanes = options_.machine.vector_bits / 32;
-  schedule::LoweredKernel lowered = schedule::lower(forms, built.tree, lower_options);
+  schedule::LoweredKernel lowered = schedule::lower(forms, tree, lower_options);
   KernelCall call;
-  call.overwritable = schedule::overwritable(forms, built.tree);
+  if (options_.target.empty()) call.overwritable = schedule::overwritable(forms, tree);
   call.arguments = std::move(lowered.arguments);
   call.parameters = std::move(lowered.parameters);
   // The name is no part of what is compared.
@@ -77,7 +92,38 @@ KernelCall KernelSet::add(const graph::Region& region, const schedule::Schedule&
   return call;
 }
 
-std::string KernelSet::compile() {
+std::string KernelSet::compile() { return options_.target.empty() ? compile_machine_code() : print_source(); }
+
+void KernelSet::refuse(const std::string& name, const std::string& why) {
+  if (options_.dump) options_.dump("source", name, why);
+  missing_ += (missing_.empty() ? "" : "\n") + why;
+}
+
+std::string KernelSet::print_source() {
+  const codegen::Dialect& dialect = codegen::dialect_named(options_.target);
+  kernel::PassOptions passes = codegen::source_passes();
+  passes.disabled.insert(options_.disabled_passes.begin(), options_.disabled_passes.end());
+  std::vector<codegen::SourceKernel> printed;
+  for (kernel::Kernel& k : kernels) {
+    const std::string name = k.name;
+    if (options_.dump) options_.dump("schedule", name, kernel::print(k));
+    k = kernel::run_passes(std::move(k), passes);
+    if (options_.dump) options_.dump("kernel", name, kernel::print(k));
+    try {
+      printed.push_back(codegen::print_source(k, dialect, machine::plain_gpu()));
+      launches.push_back(printed.back().launches);
+      if (options_.dump) options_.dump("source", name, printed.back().text);
+    } catch (const UnsupportedError& error) {
+      refuse(name, error.what());
+    }
+    if (options_.progress)
+      options_.progress("lower", static_cast<int>(launches.size()), static_cast<int>(kernels.size()));
+  }
+  if (!missing_.empty()) throw UnsupportedError(missing_);
+  return codegen::source_module(printed, dialect);
+}
+
+std::string KernelSet::compile_machine_code() {
   const codegen::CpuTarget target = target_of(options_.machine);
   kernel::PassOptions passes;
   passes.vector_bits = options_.machine.vector_bits;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/codegen.h"
+#include "codegen/source/source.h"
 #include "compiler/compiler.h"
 #include "schedule/lower.h"
 
@@ -31,16 +32,27 @@ class KernelSet {
   KernelCall add(const graph::Region& region, const schedule::Schedule& schedule,
                  const schedule::Layouts& layouts);
 
-  // Runs the kernel passes and code generation, fills in what the program needs to know; the shared object.
+  // Runs the kernel passes and code generation, fills in what the program needs to know; the shared object, or the
+  // source text. UnsupportedError with all kernels that cannot be printed.
   std::string compile();
 
   std::vector<kernel::Kernel> kernels;
+  std::vector<std::vector<codegen::Launch>> launches;  // by kernel, of source text
+
+  // A region that add() refused: stands in the list of what is missing.
+  void refuse(const std::string& name, const std::string& why);
 
  private:
   const graph::Graph& graph_;
   const CompileOptions& options_;
   std::map<std::string, int> by_text_;
   std::set<std::string> names_;
+  std::string missing_;  // what is not supported, a line each
+
+  schedule::Tree tree_of(const schedule::RegionForms& forms, const schedule::Schedule& schedule,
+                         const schedule::Layouts& layouts) const;
+  std::string compile_machine_code();
+  std::string print_source();
 };
 
 codegen::CpuTarget target_of(const machine::Machine& machine);

@@ -351,7 +351,9 @@ FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
   };
   FusionPlan plan = planned(options.mode, always, true);
   if (options.mode != FusionMode::on || !options.constraints.groups.empty()) return plan;
-  if (const std::set<NodeId> wholes = choose_wholes(graph, options, always, plan, facts); wholes != always) {
+  const std::set<NodeId> wholes =
+      options.assemble ? choose_wholes(graph, options, always, plan, facts) : always;
+  if (wholes != always) {
     FusionPlan assembled = planned(FusionMode::on, wholes, true);
     assembled.candidates += plan.candidates;
     const double memory = peak_bytes(graph, plan, facts), then = peak_bytes(graph, assembled, facts);

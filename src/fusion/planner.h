@@ -42,6 +42,7 @@ struct PlanOptions {
   schedule::Layouts layouts;    // decided before: the layout of each value that is stored
   std::vector<Append> appends;  // of outputs that grow in the caller's arrays
   Assemblies assemblies;        // the planner's own: what `layouts` say of parts comes from here
+  bool assemble = true;         // concatenations may be put together in place
   SymbolValues usual;           // values of symbols to reckon with
   PlanConstraints constraints;
   int64_t budget = 4000;  // regions whose tiles may be searched, structurally equal ones once

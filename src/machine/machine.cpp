@@ -87,6 +87,9 @@ void each_figure(Machine& m, F&& f) {
   f("l3_bandwidth", m.l3_bandwidth);
   f("memory_bandwidth", m.memory_bandwidth);
   f("dispatch_microseconds", m.dispatch_microseconds);
+  f("most_threads", m.most_threads);
+  f("shared_bytes", m.shared_bytes);
+  f("thread_registers", m.thread_registers);
 }
 
 }  // namespace
@@ -105,6 +108,20 @@ Machine host_machine(const std::string& cpu) {
     throw UserError(fmt::format("unknown CPU '{}': native, aarch64, x86-64-v3 and x86-64-v4 are known", cpu));
   if (cpu == "native") m.cpu = "native";
   detect_caches(m);
+  return m;
+}
+
+Machine plain_gpu() {
+  Machine m;
+  m.name = "plain GPU";
+  m.architecture = "gpu";
+  m.cpu = "";
+  m.vector_bits = 32;
+  m.most_threads = 256;
+  m.shared_bytes = 32 << 10;
+  m.thread_registers = 64;
+  m.cores = 16;
+  m.dispatch_microseconds = 5;
   return m;
 }
 

@@ -32,6 +32,11 @@ struct Machine {
   double l1_bandwidth = 64, l2_bandwidth = 32, l3_bandwidth = 12, memory_bandwidth = 5;
   double dispatch_microseconds = 0.7;           // one parallel step
   std::vector<RegisterTile> contraction_tiles;  // best first
+  // Of a GPU, whose blocks are groups of threads; a CPU's block is one worker's. The registers are a thread's own, 32
+  // bits each.
+  int most_threads = 1;
+  int64_t shared_bytes = 0;  // of memory that the threads of a group share
+  int thread_registers = 0;
   Origin origin = Origin::data_sheet;
 
   int lanes(DataType type) const { return vector_bits / (8 * (bytes_of(type) > 0 ? bytes_of(type) : 1)); }
@@ -46,5 +51,8 @@ Machine machine_named(const std::string& cpu);
 Machine machine_from_text(
     const std::string& text);  // the format that to_text writes; UserError with the line
 std::string to_text(const Machine& machine);
+
+// What every GPU of the last ten years has at least: groups of 256 threads, 32 KB that they share, no sub-groups.
+Machine plain_gpu();
 
 }  // namespace fusewise::machine

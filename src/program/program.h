@@ -107,6 +107,13 @@ struct Constant {
   Hash128 hash;       // of the content; zero: save() computes it
 };
 
+// How a phase of a kernel that is source text is started: so many groups of so many threads.
+struct Launch {
+  std::string function;
+  Dim blocks;  // over symbols named like the kernel's parameters
+  int32_t threads = 1;
+};
+
 struct Kernel {
   std::string name;  // the symbol up to "_pI"
   uint32_t phases = 1;
@@ -114,6 +121,7 @@ struct Kernel {
   Dim scratch_bytes;  // over symbols named like the parameters
   // One entry per buffer argument: does the kernel write to it? Empty when not known (then less is verified).
   std::vector<uint8_t> writes;
+  std::vector<Launch> launches;  // of source text: one per phase; machine code has functions for that
 };
 
 enum class StepKind : uint8_t {
@@ -142,12 +150,13 @@ struct Guard {
 };
 
 struct Library {
-  Bytes bytes;       // of the shared object
+  Bytes bytes;       // of the shared object, or the source text
   std::string path;  // instead of bytes
 };
 
 struct Program {
   std::string name;
+  std::string target;                // "opencl": kernels are source text; empty: machine code for a CPU
   std::vector<std::string> symbols;  // each found from the shapes of the inputs
   std::vector<Input> inputs;
   std::vector<Output> outputs;
@@ -157,8 +166,9 @@ struct Program {
   std::vector<Step> once_steps;  // when the program is loaded; names constants and once buffers only
   std::vector<Step> run_steps;   // in every run
   std::vector<Guard> guards;
-  std::vector<std::string> cpu_features;  // that the library needs, as in /proc/cpuinfo: "avx2", "avx512f"
-  std::string metadata;                   // free text of the maker (versions, plan), kept by save and load
+  // What the library needs, as in /proc/cpuinfo: "avx2", "avx512f". Of a device: "exact_division".
+  std::vector<std::string> cpu_features;
+  std::string metadata;  // free text of the maker (versions, plan), kept by save and load
   Library library;
 };
 

@@ -86,12 +86,20 @@ void transfer(Codec& codec, Constant& constant) {
 }
 
 template <class Codec>
+void transfer(Codec& codec, Launch& launch) {
+  codec.text(launch.function);
+  codec.dim(launch.blocks);
+  codec.number(launch.threads);
+}
+
+template <class Codec>
 void transfer(Codec& codec, Kernel& kernel) {
   codec.text(kernel.name);
   codec.number(kernel.phases);
   transfer(codec, kernel.parameters);
   codec.dim(kernel.scratch_bytes);
   transfer(codec, kernel.writes);
+  codec.list(kernel.launches, [&](Launch& launch) { transfer(codec, launch); });
 }
 
 template <class Codec>
@@ -115,6 +123,7 @@ template <class Codec>
 void transfer(Codec& codec, Program& program) {
   const auto each = [&](auto& row) { transfer(codec, row); };
   codec.text(program.name);
+  codec.text(program.target);
   transfer(codec, program.symbols);
   codec.list(program.inputs, each);
   codec.list(program.outputs, each);

@@ -127,6 +127,14 @@ class Verifier {
   static void kernel(const Kernel& one) {
     const std::set<std::string> parameters(one.parameters.begin(), one.parameters.end());
     require(!one.name.empty() && one.phases > 0, "a kernel without a name or phases");
+    require(one.launches.empty() || one.launches.size() == one.phases,
+            "kernel " + one.name + " has not as many launches as phases");
+    for (const Launch& launch : one.launches) {
+      require(launch.threads > 0, "kernel " + one.name + " has a launch without threads");
+      for (const std::string& symbol : launch.blocks.symbols())
+        require(parameters.contains(symbol),
+                "a launch of kernel " + one.name + " names an unknown parameter");
+    }
     require(parameters.size() == one.parameters.size(),
             "kernel " + one.name + " has two parameters of one name");
     for (const std::string& symbol : one.scratch_bytes.symbols())

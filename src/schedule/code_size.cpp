@@ -195,6 +195,15 @@ class Counter {
       if (stage(child).depth == depth) emit_child(index, child, extents);
     if (innermost) return body(index, extents);
     const LoopChoice& loop = s.loops[static_cast<size_t>(depth)];
+    // Threads, and the steps of a reduction, have no tails: what sticks out is masked.
+    if (tree_.threads > 1) {
+      std::vector<int64_t> inner = extents;
+      if (depth != s.reduction_loop) {
+        int64_t& e = inner[static_cast<size_t>(loop.axis)];
+        e = e != unknown ? std::min(e, loop.tile) : loop.tile;
+      }
+      return emit(index, depth + 1, inner);
+    }
     const bool last = std::none_of(s.loops.begin() + depth + 1, s.loops.end(),
                                    [&](const LoopChoice& l) { return l.axis == loop.axis; });
     if (last) return interior(index, depth + 1, extents, loop.axis, loop.tile);

@@ -2,6 +2,7 @@
 // region; what it emits is scalar code with loops marked unrolled or vector, which the kernel passes carry out.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "kernel/kernel.h"
@@ -19,6 +20,9 @@ struct LoweredKernel {
   std::vector<Value> arguments;  // the value behind each argument buffer: inputs, outputs, temporaries
   std::vector<Dim> parameters;   // what each run-time parameter stands for
 };
+
+// Of a tree with threads: the bytes that a group's threads share; nothing where they are known at run time only.
+std::optional<int64_t> shared_bytes(const LoweredKernel& lowered);
 
 LoweredKernel lower(const RegionForms& forms, const Tree& tree, const LowerOptions& options);
 

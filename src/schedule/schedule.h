@@ -30,7 +30,9 @@ enum class Reuse : uint8_t {
 };
 
 // One loop over an axis of the stage's node in steps of `tile` elements. An axis may be cut several times, with
-// falling tiles; what remains after the last loop is the register tile.
+// falling tiles; what remains after the last loop is the register tile. Where threads share a block, the last loop
+// before those of the threads may be over the first reduction axis of a contraction or window: the reduction then goes
+// on from one of its steps to the next, and what is attached in it is computed for one step.
 struct LoopChoice {
   int axis = 0;
   int64_t tile = 1;
@@ -48,17 +50,24 @@ struct StageChoice {
   Reuse reuse = Reuse::keep;
   int slide_axis = -1;  // slide: the axis of this node along which the box moves
   std::vector<LoopChoice> loops;
-  int grid_loops = 0;        // roots only: the first loops, spread over threads
+  int grid_loops = 0;  // roots only: the first loops, spread over workers (or, on a GPU, over groups)
+  int thread_loops =
+      0;  // the last loops, spread over the threads of a group, each one register tile at a time
   int vector_axis = -1;      // a parallel axis, or a reduction axis (lanes of the reduction), -1: scalar
   std::vector<int> storage;  // scratch and registers: dimensions, outermost first
   friend bool operator==(const StageChoice&, const StageChoice&) = default;
 };
 
+// With more than one thread, a block is the work of a group of threads (of a GPU). What is attached outside of thread
+// loops is computed by all threads of the group together and, in scratch, shared by them; what is attached inside
+// belongs to one thread. Without thread loops a single thread does the work.
 struct Schedule {
   std::vector<StageChoice> stages;
+  int threads = 1;
   ReductionOrder order;  // of every reduction that is not sequential
   friend bool operator==(const Schedule& a, const Schedule& b) {
-    return a.stages == b.stages && a.order.block == b.order.block && a.order.lanes == b.order.lanes;
+    return a.stages == b.stages && a.threads == b.threads && a.order.block == b.order.block &&
+           a.order.lanes == b.order.lanes;
   }
 };
 

@@ -28,11 +28,14 @@ std::string to_text(const StageChoice& s) {
     text += fmt::format("{}{}:{}", i ? " " : "", s.loops[i].axis, s.loops[i].tile);
   text += ']';
   if (s.parent < 0) text += fmt::format(" grid={}", s.grid_loops);
+  if (s.thread_loops > 0) text += fmt::format(" threads={}", s.thread_loops);
   return text + fmt::format(" vector={} storage=[{}]", s.vector_axis, fmt::join(s.storage, " "));
 }
 
 std::string to_text(const Schedule& schedule) {
-  std::string text = fmt::format("order block={} lanes={}\n", schedule.order.block, schedule.order.lanes);
+  std::string text = fmt::format("order block={} lanes={}", schedule.order.block, schedule.order.lanes);
+  if (schedule.threads > 1) text += fmt::format(" threads={}", schedule.threads);
+  text += '\n';
   for (const StageChoice& s : schedule.stages) text += to_text(s) + '\n';
   return text;
 }
@@ -114,6 +117,7 @@ StageChoice parse_stage(Line& line) {
     line.expect("grid=");
     s.grid_loops = line.number<int>();
   }
+  if (line.take("threads=")) s.thread_loops = line.number<int>();
   line.expect("vector=");
   s.vector_axis = line.number<int>();
   line.expect("storage=[");
@@ -137,6 +141,7 @@ Schedule parse_schedule(std::string_view text) {
       schedule.order.block = line.number<int64_t>();
       line.expect("lanes=");
       schedule.order.lanes = line.number<int>();
+      if (line.take("threads=")) schedule.threads = line.number<int>();
     } else {
       line.expect("stage ");
       schedule.stages.push_back(parse_stage(line));

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "schedule/code_size.h"
+#include "schedule/tree_threads.h"
 
 namespace fusewise::schedule {
 
@@ -62,6 +63,7 @@ class TreeBuilder {
  public:
   TreeBuilder(const RegionForms& forms, const Schedule& schedule, const Layouts& layouts) : forms_(forms) {
     tree_.order = schedule.order;
+    tree_.threads = schedule.threads;
     const auto keep = [&](Value v) {
       if (const auto it = layouts.find(v); it != layouts.end()) tree_.layouts.insert(*it);
     };
@@ -75,10 +77,10 @@ class TreeBuilder {
   }
 
   TreeResult build() {
-    for (auto step :
-         {&TreeBuilder::check_form, &TreeBuilder::check_stages, &TreeBuilder::find_inlined,
-          &TreeBuilder::order_children, &TreeBuilder::check_readers, &TreeBuilder::check_registers,
-          &TreeBuilder::check_owned, &TreeBuilder::check_slide, &TreeBuilder::check_size}) {
+    for (auto step : {&TreeBuilder::check_form, &TreeBuilder::check_stages, &TreeBuilder::find_inlined,
+                      &TreeBuilder::order_children, &TreeBuilder::check_readers,
+                      &TreeBuilder::check_registers, &TreeBuilder::check_owned, &TreeBuilder::check_slide,
+                      &TreeBuilder::check_threads, &TreeBuilder::check_size}) {
       Verdict verdict = (this->*step)();
       if (!verdict) return {verdict, {}};
     }
@@ -104,8 +106,12 @@ class TreeBuilder {
       const int rank = form.parallel_axes();
       const auto refuse = [&](const char* why) { return Verdict::forbid("malformed", why, {s.node}); };
       std::map<int, int64_t> cut;
+      if (s.thread_loops < 0 || s.grid_loops + s.thread_loops > static_cast<int>(s.loops.size()))
+        return refuse("thread loops that are not there");
       for (const LoopChoice& loop : s.loops) {
-        if (loop.axis < 0 || loop.axis >= rank || loop.tile < 1)
+        const bool reduces = loop.axis == rank && reduces_in_steps(i);
+        if (reduces) stage(i).reduction_loop = static_cast<int>(&loop - s.loops.data());
+        if (loop.axis < 0 || (loop.axis >= rank && !reduces) || loop.tile < 1)
           return refuse("a loop over an axis that is not there");
         const auto [outer, first] = cut.emplace(loop.axis, loop.tile);
         if (!first && loop.tile > outer->second) return refuse("an inner tile is larger than the outer one");
@@ -135,6 +141,13 @@ class TreeBuilder {
         return refuse("a stage is attached where its parent has no place");
     }
     return Verdict::allow();
+  }
+
+  // Whether a loop may run over the first reduction axis.
+  bool reduces_in_steps(int index) {
+    const Form& form = forms_.form(stage(index).node);
+    return tree_.threads > 1 && form.accumulation && form.accumulation->sequential &&
+           static_cast<int>(form.axes.size()) > form.parallel_axes();
   }
 
   Verdict check_stages() {
@@ -241,11 +254,13 @@ class TreeBuilder {
     for (int i = 0; i < count(); ++i) {
       const Stage& s = stage(i);
       const auto refuse = [&](const char* why) { return Verdict::forbid("registers", why, {s.node}); };
-      if (s.parent >= 0 && stage(s.parent).placement == Placement::registers)
+      if (s.parent >= 0 && stage(s.parent).placement == Placement::registers &&
+          (stage(s.parent).reduction_loop < 0 || s.depth == 0))
         return refuse("nothing is attached to a register tile");
       if (s.placement != Placement::registers) continue;
       const Stage& parent = stage(s.parent);
-      if (s.depth != static_cast<int>(parent.loops.size()) || !s.loops.empty())
+      const bool is_body = s.loops.empty() || (s.loops.size() == 1 && s.reduction_loop == 0);
+      if (s.depth != static_cast<int>(parent.loops.size()) || !is_body)
         return refuse("a register tile is attached to its reader's innermost body");
       if (forms_.form(parent.node).accumulation)
         return refuse("the reader of a register tile must be an elementwise stage");
@@ -408,6 +423,8 @@ class TreeBuilder {
     }
     return Verdict::allow();
   }
+
+  Verdict check_threads() { return settle_threads(forms_, tree_); }
 
   Verdict check_size() {
     if (code_size(forms_, tree_) <= most_code) return Verdict::allow();

@@ -11,6 +11,13 @@
 namespace fusewise::schedule {
 
 struct Stage : StageChoice {
+  // Computed by the threads of a group together (roots of a schedule with threads, and what is attached outside of
+  // thread loops); its scratch is shared.
+  bool cooperative = false;
+  // The position of the loop over a reduction axis, -1 if there is none.
+  int reduction_loop = -1;
+  // The loops in front of the threads'.
+  int group_loops() const { return static_cast<int>(loops.size()) - thread_loops; }
   // Members computed in this stage's innermost body beside `node`, ascending.
   std::vector<NodeId> inlined;
   // Stages attached to this one, producers before consumers.
@@ -24,6 +31,7 @@ struct Tree {
   std::vector<Stage> stages;  // as in the schedule
   std::vector<int> stage_of;  // per position in region.nodes: its stage, or -1 when inlined
   int phases = 1;
+  int threads = 1;
   ReductionOrder order;
   Layouts layouts;  // of the region's border and members
   // Values that live in memory although no reader outside the region needs them (read across phases), ascending.
@@ -38,7 +46,7 @@ struct TreeResult {
 
 // Refuses, with the reason, a schedule that would compute a wrong result or that no loop nest can carry out: reason
 // codes "malformed" (not even a schedule of this region), "missing-stage", "not-visible", "not-owned", "registers",
-// "phase", "slide", "code-size".
+// "phase", "slide", "threads", "code-size".
 TreeResult build_tree(const RegionForms& forms, const Schedule& schedule, const Layouts& layouts);
 
 // The axis of `consumer`'s form that runs along dimension `dim` of the value at `read`, one to one and with the

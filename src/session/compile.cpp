@@ -59,6 +59,7 @@ compiler::CompileOptions compile_options_for(const SessionOptions& options) {
   compiler::CompileOptions compile;
   compile.numerics = options.numerics;
   compile.fusion = options.fusion;
+  compile.target = options.target;
   compile.machine = options.machine ? *options.machine : machine::host_machine();
   compile.threads = options.threads > 0 ? options.threads : default_thread_count();
   compile.compile_threads = default_thread_count();
@@ -73,6 +74,7 @@ compiler::CompileOptions compile_options_for(const SessionOptions& options) {
 Hash128 cache_key(const Hash128& model, const compiler::CompileOptions& compile) {
   Hasher hasher;
   hasher.add(code_version()).add(processor_version()).add(model);
+  hasher.add(std::string_view(compile.target));
   hasher.add(compile.numerics).add(compile.fusion).add(compile.threads);
   hasher.add(std::string_view(machine::to_text(compile.machine)));
   hasher.add(compile.plan_text.has_value()).add(std::string_view(compile.plan_text.value_or("")));

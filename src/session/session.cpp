@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "runtime/drivers/opencl/device_executable.h"
 #include "runtime/executable.h"
 #include "session/compile.h"
 #include "session/pinned_pool.h"
@@ -19,9 +20,22 @@ using graph::Tensor;
 struct Session::State {
   SessionInfo info;
   std::vector<StepInfo> steps;
+  // One of the two: the processor's, or a device's.
   std::unique_ptr<runtime::Executable> executable;
+  std::unique_ptr<runtime::opencl::DeviceExecutable> on_device;
 
-  const program::Program& program() const { return executable->program(); }
+  const program::Program& program() const {
+    return executable ? executable->program() : on_device->program();
+  }
+  std::shared_ptr<const runtime::Binding> bind(const std::vector<std::vector<int64_t>>& shapes,
+                                               const runtime::Capacities& capacities = {}) const {
+    return executable ? executable->bind(shapes, capacities) : on_device->bind(shapes);
+  }
+  runtime::Status run(const runtime::Binding& binding, std::span<const void* const> inputs,
+                      std::span<void* const> outputs, const runtime::RunOptions& options) const {
+    return executable ? executable->run(binding, inputs, outputs, options)
+                      : on_device->run(binding, inputs, outputs, options);
+  }
 };
 
 struct PreparedRun::State {
@@ -32,8 +46,7 @@ struct PreparedRun::State {
   std::vector<void*> output_pointers;
 
   void run(const runtime::RunOptions& options) {
-    const runtime::Status status =
-        session->executable->run(*binding, input_pointers, output_pointers, options);
+    const runtime::Status status = session->run(*binding, input_pointers, output_pointers, options);
     switch (status.code) {
       case runtime::StatusCode::ok:
         return;
@@ -74,14 +87,12 @@ void fill_array(Tensor& array, const Tensor& input, int axis) {
                 from);
 }
 
-SessionInfo info_of(const Built& built, const runtime::Executable& executable) {
-  const program::Program& program = executable.program();
+SessionInfo info_of(const Built& built, const program::Program& program) {
   SessionInfo info;
   info.cache_hit = built.cache_hit;
   info.import_ms = built.import_ms;
   info.compile_ms = built.compile_ms;
   info.phases_ms = built.metadata.phases_ms;
-  info.threads = executable.threads();
   info.machine = built.metadata.machine;
   info.symbols = program.symbols;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
@@ -101,7 +112,6 @@ SessionInfo info_of(const Built& built, const runtime::Executable& executable) {
       info.phases += program.kernels[step.kernel].phases;
     }
   }
-  info.weights_bytes = executable.resident_bytes();
   info.flops = built.metadata.flops;
   info.predicted_ms = built.metadata.predicted_ms;
   info.lower_bound_ms = built.metadata.lower_bound_ms;
@@ -149,18 +159,28 @@ Session::Session(const Model& model, const SessionOptions& given) {
 
   const auto start = std::chrono::steady_clock::now();
   auto state = std::make_shared<State>();
-  runtime::ExecutableOptions executable;
-  executable.threads = options.threads;
-  if (options.pin) executable.pool = pinned_pool(options.threads);
-  executable.poison = options.poison;
-  executable.guard_pages = options.guard_pages;
-  state->executable = std::make_unique<runtime::Executable>(std::move(built.program), executable);
-  state->info = info_of(built, *state->executable);
+  if (built.program.target == "opencl") {
+    state->on_device = std::make_unique<runtime::opencl::DeviceExecutable>(std::move(built.program));
+    state->info = info_of(built, state->program());
+    state->info.machine = state->on_device->device_name();
+    state->info.weights_bytes = state->on_device->resident_bytes();
+  } else {
+    runtime::ExecutableOptions executable;
+    executable.threads = options.threads;
+    if (options.pin) executable.pool = pinned_pool(options.threads);
+    executable.poison = options.poison;
+    executable.guard_pages = options.guard_pages;
+    state->executable = std::make_unique<runtime::Executable>(std::move(built.program), executable);
+    state->info = info_of(built, state->program());
+    state->info.threads = state->executable->threads();
+    state->info.weights_bytes = state->executable->resident_bytes();
+  }
   state->info.load_ms =
       built.read_ms +
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   state->steps = steps_of(built.metadata, state->program());
-  if (cache.enabled() && !built.cache_hit) cache.store(key, state->executable->with_once_results());
+  if (cache.enabled() && !built.cache_hit)
+    cache.store(key, state->executable ? state->executable->with_once_results() : state->program());
   state_ = std::move(state);
 }
 
@@ -182,7 +202,7 @@ PreparedRun Session::prepare(std::span<const Tensor> inputs) const {
     state->input_pointers.push_back(state->inputs.back().bytes().data());
     shapes.push_back(input.shape);
   }
-  state->binding = state_->executable->bind(shapes);
+  state->binding = state_->bind(shapes);
   for (size_t i = 0; i < state_->program().outputs.size(); ++i) {
     state->outputs.emplace_back(state_->program().outputs[i].type, state->binding->output_shapes[i]);
     state->output_pointers.push_back(state->outputs.back().mutable_bytes().data());
@@ -195,7 +215,7 @@ PreparedRun Session::prepare(std::span<const Tensor> inputs) const {
       capacities.inputs[growth.input] = array.shape[static_cast<size_t>(growth.axis)];
       state->input_pointers[growth.input] = array.bytes().data();
     }
-    state->binding = state_->executable->bind(shapes, capacities);
+    state->binding = state_->bind(shapes, capacities);
   }
   PreparedRun run;
   run.state_ = std::move(state);
@@ -219,7 +239,7 @@ PreparedRun Session::prepare(std::span<const CallerArray> inputs,
     capacities.outputs.push_back(output.capacity);
     state->output_pointers.push_back(output.data);
   }
-  state->binding = state_->executable->bind(shapes, capacities);
+  state->binding = state_->bind(shapes, capacities);
   PreparedRun run;
   run.state_ = std::move(state);
   return run;

@@ -36,6 +36,7 @@ struct SessionOptions {
   compiler::Numerics numerics = compiler::Numerics::default_;
   fusion::FusionMode fusion = fusion::FusionMode::on;
   std::optional<machine::Machine> machine = {};  // nothing: the one this process runs on
+  std::string target = {};  // "opencl": kernels for a GPU, run by its driver; empty: machine code for the CPU
   bool use_cache = true;
   std::optional<std::string> cache_folder = {};  // nothing: FUSEWISE_CACHE_DIR, else the user's cache folder
   std::optional<std::string> plan_text = {};     // a plan file to replay

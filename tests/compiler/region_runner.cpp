@@ -165,9 +165,29 @@ bool same_element(DataType type, const std::byte* a, const std::byte* b) {
 
 std::vector<Guarded> buffers_of(const RegionOracle& oracle, const schedule::LoweredKernel& lowered) {
   std::vector<Guarded> result;
+  for (const std::vector<char>& bytes : argument_bytes(oracle, lowered)) {
+    result.emplace_back(bytes.size());
+    std::copy(bytes.begin(), bytes.end(), result.back().data());
+  }
+  return result;
+}
+
+std::string compare(const RegionOracle& oracle, const schedule::LoweredKernel& lowered,
+                    std::vector<Guarded>& buffers) {
+  std::vector<const char*> arguments;
+  for (Guarded& b : buffers) arguments.push_back(b.data());
+  return compare_arguments(oracle, lowered, arguments);
+}
+
+}  // namespace
+
+std::vector<std::vector<char>> argument_bytes(const RegionOracle& oracle,
+                                              const schedule::LoweredKernel& lowered) {
+  std::vector<std::vector<char>> result;
   for (Value v : lowered.arguments) {
     const auto size = static_cast<size_t>(bytes_of(oracle.graph->type(v).element));
-    result.emplace_back(static_cast<size_t>(physical_count(oracle.layout_of(v), oracle.shape_of(v))) * size);
+    result.emplace_back(static_cast<size_t>(physical_count(oracle.layout_of(v), oracle.shape_of(v))) * size,
+                        '\xFF');
     if (!oracle.is_input(v)) continue;
     const Tensor physical = to_layout(oracle.values.at(v), oracle.layout_of(v));
     std::copy_n(reinterpret_cast<const char*>(physical.bytes().data()), physical.bytes().size(),
@@ -176,8 +196,8 @@ std::vector<Guarded> buffers_of(const RegionOracle& oracle, const schedule::Lowe
   return result;
 }
 
-std::string compare(const RegionOracle& oracle, const schedule::LoweredKernel& lowered,
-                    std::vector<Guarded>& buffers) {
+std::string compare_arguments(const RegionOracle& oracle, const schedule::LoweredKernel& lowered,
+                              std::span<const char* const> arguments) {
   for (size_t i = 0; i < lowered.arguments.size(); ++i) {
     const Value v = lowered.arguments[i];
     if (oracle.is_input(v) ||
@@ -191,7 +211,7 @@ std::string compare(const RegionOracle& oracle, const schedule::LoweredKernel& l
     std::string wrong;
     int64_t differing = 0;
     each_element(shape, [&](int64_t index, const std::vector<int64_t>& at) {
-      const auto* got = reinterpret_cast<const std::byte*>(buffers[i].data()) +
+      const auto* got = reinterpret_cast<const std::byte*>(arguments[i]) +
                         static_cast<size_t>(physical_index(layout, shape, at)) * size;
       const auto* want = expected.bytes().data() + static_cast<size_t>(index) * size;
       if (same_element(type, got, want)) return;
@@ -205,8 +225,6 @@ std::string compare(const RegionOracle& oracle, const schedule::LoweredKernel& l
   }
   return {};
 }
-
-}  // namespace
 
 RegionOracle::RegionOracle(const graph::Graph& of_graph, graph::Region of_region,
                            const schedule::Layouts& of_layouts, const std::vector<Tensor>& inputs)

@@ -42,6 +42,13 @@ struct RegionOracle {
   std::vector<int64_t> parameters(const schedule::LoweredKernel& lowered) const;
 };
 
+// The bytes of each argument of a kernel before it runs (inputs in their layouts, anything else 0xFF), and what its
+// outputs hold differently from what is wanted afterwards; empty if nothing does.
+std::vector<std::vector<char>> argument_bytes(const RegionOracle& oracle,
+                                              const schedule::LoweredKernel& lowered);
+std::string compare_arguments(const RegionOracle& oracle, const schedule::LoweredKernel& lowered,
+                              std::span<const char* const> arguments);
+
 // Kernels with different names as machine code in this process.
 class CompiledKernels {
  public:

@@ -56,9 +56,9 @@ inline Program sample_program() {
   weights.bytes = bytes_of_values<float>({1, 2, 3, 4});
   weights.size = 16;
   program.constants = {weights};
-  program.kernels = {{"pack", 1, {}, 0, {0, 1}},
-                     {"add", 1, {"p0", "p1"}, 64 * Dim::symbol("p0"), {0, 0, 1}},
-                     {"relu", 2, {"p0"}, 0, {0, 1}}};
+  program.kernels = {{"pack", 1, {}, 0, {0, 1}, {}},
+                     {"add", 1, {"p0", "p1"}, 64 * Dim::symbol("p0"), {0, 0, 1}, {}},
+                     {"relu", 2, {"p0"}, 0, {0, 1}, {}}};
   program.once_steps = {make_step(0, {1, 2}, {}, "pack w")};
   program.run_steps = {make_step(1, {0, 2, 3}, {batch, 4}, "Add_1"),
                        make_step(2, {3, 5}, {4 * batch}, "Relu_2")};

@@ -47,7 +47,14 @@ std::vector<Dump> collect(const Options& options, Console& console) {
       dumps.push_back({graph.name, fusion::to_json_text(planned.graph, planned.plan)});
       return;
     }
-    compiler::compile(graph, session::compile_options_for(session));
+    compiler::CompileOptions compile = session::compile_options_for(session);
+    if (options.stage == "source") compile.target = "opencl";
+    try {
+      compiler::compile(graph, compile);
+    } catch (const UnsupportedError&) {
+      // What cannot be printed stands among the kernels, with the reason.
+      if (options.stage != "source" || dumps.empty()) throw;
+    }
   });
   return dumps;
 }
@@ -72,7 +79,7 @@ Action declare(Parser& parser) {
   auto options = std::make_shared<Options>();
   options->compile.declare(parser);
   parser.choice("--stage", options->stage,
-                {"graph", "rewritten", "plan", "schedule", "kernel", "llvm", "assembly"},
+                {"graph", "rewritten", "plan", "schedule", "kernel", "source", "llvm", "assembly"},
                 "what to print (graph)");
   parser.option("--kernel", options->kernel, "NAME", "of this kernel only; may be a pattern");
   return [options](Console& console) { return dump(*options, console); };

@@ -1,48 +1,9 @@
 #include "kernel/passes/place_scratch.h"
 
-#include "base/error.h"
+#include "kernel/sizes.h"
 
 namespace fusewise::kernel {
 namespace {
-
-// An int64 expression over parameters, with the kernel's parameters as symbols.
-Dim dim_of(const Kernel& kernel, ExprId id) {
-  const Expr& expr = kernel.expr(id);
-  const auto a = [&] { return dim_of(kernel, expr.a); };
-  const auto b = [&] { return dim_of(kernel, expr.b); };
-  switch (expr.kind) {
-    case ExprKind::constant:
-      return Dim(expr.value);
-    case ExprKind::parameter:
-      return Dim::symbol(kernel.parameters[static_cast<size_t>(expr.value)]);
-    case ExprKind::native:
-      if (expr.native == Native::floor_div) return floor_div(a(), b());
-      if (expr.native == Native::floor_mod) return modulo(a(), b());
-      break;
-    case ExprKind::apply:
-      switch (expr.op) {
-        case ScalarOp::add:
-          return a() + b();
-        case ScalarOp::sub:
-          return a() - b();
-        case ScalarOp::mul:
-          return a() * b();
-        case ScalarOp::neg:
-          return Dim(0) - a();
-        case ScalarOp::min:
-          return min(a(), b());
-        case ScalarOp::max:
-          return max(a(), b());
-        default:
-          break;
-      }
-      break;
-    default:
-      break;
-  }
-  throw InternalError("the size of an allocation in kernel " + kernel.name +
-                      " is no arithmetic on parameters");
-}
 
 // The most that statements at and below `id` need beyond `used`, and what is in use behind the statement.
 struct Use {
@@ -54,7 +15,7 @@ Use use_of(const Kernel& kernel, StmtId id, const Dim& used) {
   if (stmt.kind == StmtKind::allocate) {
     const Buffer& buffer = kernel.buffers[stmt.target];
     if (buffer.scope == Scope::registers) return {used, used};
-    const Dim bytes = dim_of(kernel, buffer.size) * Dim(bytes_of(buffer.element));
+    const Dim bytes = size_of(kernel, buffer.size) * Dim(bytes_of(buffer.element));
     const Dim after = used + ceil_div(bytes, Dim(scratch_alignment)) * Dim(scratch_alignment);
     return {after, after};
   }

@@ -104,16 +104,26 @@ bool Lowering::settled(const Guard& guard, const Box& box, const Tile& tile, con
 }
 
 StmtId Lowering::emit_accumulate_body(int index, const Box& box, const KnownGuards& known) {
+  std::vector<StmtId> statements;
+  const DataType type = forms_.form(stage(index).node).accumulation->accumulator;
+  const BufferId accumulators = register_buffer("acc", type, tile_of(index, box).elements, statements);
+  statements.push_back(begin_accumulation(index, box, accumulators));
+  statements.push_back(accumulate(index, box, known, accumulators, std::nullopt));
+  statements.push_back(finish_accumulation(index, box, accumulators));
+  return builder_.block(std::move(statements));
+}
+
+StmtId Lowering::begin_accumulation(int index, const Box& box, BufferId accumulators) {
+  const graph::Accumulation& how = *forms_.form(stage(index).node).accumulation;
+  const Tile tile = tile_of(index, box);
+  return over_tile(tile,
+                   builder_.store(accumulators, tile.position, identity_of(how.combine, how.accumulator)));
+}
+
+StmtId Lowering::accumulate(int index, const Box& box, const KnownGuards& known, BufferId accumulators,
+                            const std::optional<Part>& part) {
   const NodeId node = stage(index).node;
   const Form& form = forms_.form(node);
-  const DataType type = form.accumulation->accumulator;
-  std::vector<StmtId> statements;
-
-  const Tile first = tile_of(index, box);
-  const BufferId accumulators = register_buffer("acc", type, first.elements, statements);
-  statements.push_back(over_tile(
-      first, builder_.store(accumulators, first.position, identity_of(form.accumulation->combine, type))));
-
   const Tile tile = tile_of(index, box);
   std::vector<const Guard*> open;
   for (const Read& read : form.reads)
@@ -121,17 +131,19 @@ StmtId Lowering::emit_accumulate_body(int index, const Box& box, const KnownGuar
       if (!known.count({node, &guard})) open.push_back(&guard);
   Coordinates axes = tile.coordinates;
   axes.resize(form.axes.size(), zero());
-  statements.push_back(reduction_nest(index, box, tile, accumulators, axes, form.parallel_axes(), open));
+  return reduction_nest(index, box, tile, accumulators, axes, form.parallel_axes(), open, part);
+}
 
-  const Tile last = tile_of(index, box);
+StmtId Lowering::finish_accumulation(int index, const Box& box, BufferId accumulators) {
+  const Tile tile = tile_of(index, box);
   std::vector<StmtId> stores;
-  store_element(index, last.coordinates, builder_.load(accumulators, last.position), last.mask, stores);
-  statements.push_back(over_tile(last, builder_.block(std::move(stores))));
-  return builder_.block(std::move(statements));
+  store_element(index, tile.coordinates, builder_.load(accumulators, tile.position), tile.mask, stores);
+  return over_tile(tile, builder_.block(std::move(stores)));
 }
 
 StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, BufferId accumulators,
-                                Coordinates& axes, int reduction, std::vector<const Guard*>& open) {
+                                Coordinates& axes, int reduction, std::vector<const Guard*>& open,
+                                const std::optional<Part>& part) {
   const NodeId node = stage(index).node;
   const Form& form = forms_.form(node);
   if (reduction == static_cast<int>(form.axes.size()))
@@ -139,6 +151,7 @@ StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, Buf
 
   const auto axis = static_cast<size_t>(reduction);
   ExprId begin = zero(), end = dim_expr(form.axes[axis].extent);
+  if (part && reduction == form.parallel_axes()) std::tie(begin, end) = *part;
   std::vector<const Guard*> rest;
   for (const Guard* guard : open) {
     int64_t coefficient = 0;
@@ -169,7 +182,7 @@ StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, Buf
   if (trips && *trips <= 0) return builder_.block({});
   if (trips == 1) {
     axes[axis] = begin;
-    return reduction_nest(index, box, tile, accumulators, axes, reduction + 1, rest);
+    return reduction_nest(index, box, tile, accumulators, axes, reduction + 1, rest, part);
   }
   // Few constant taps of the innermost loop are unrolled, so that neighbouring windows share their loads; so are taps
   // that are absent for some windows of a tile at the border only.
@@ -187,7 +200,7 @@ StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, Buf
   builder_.set_range(
       k, 0, trips && builder_.constant_value(begin) == 0 ? *trips - 1 : std::numeric_limits<int64_t>::max());
   axes[axis] = builder_.read(k);
-  const StmtId body = reduction_nest(index, box, tile, accumulators, axes, reduction + 1, rest);
+  const StmtId body = reduction_nest(index, box, tile, accumulators, axes, reduction + 1, rest, part);
   return builder_.loop(unrolled ? LoopKind::unrolled : LoopKind::serial, k, begin, end, 1, body);
 }
 

@@ -172,8 +172,7 @@ StmtId Lowering::vector_lanes(const Blocks& blocks, BufferId result, ExprId base
     if (count == 1) return body(zero());
     const VariableId v = builder_.variable("v", {DataType::int64, 1});
     builder_.set_range(v, 0, count - 1);
-    vector_variable_ = v;
-    varies_.clear();
+    edges_.clear();
     const StmtId inner = body(builder_.read(v));
     return builder_.loop(LoopKind::vector, v, zero(), builder_.integer(count), 1, inner);
   };
@@ -193,9 +192,9 @@ StmtId Lowering::vector_lanes(const Blocks& blocks, BufferId result, ExprId base
     const ExprId start = builder_.add(base, done);
     statements.push_back(for_lanes(lanes, [&](ExprId v) {
       const ExprId mask = builder_.less(v, rest);
-      tail_mask_ = mask;
+      edges_ = {{static_cast<VariableId>(result_.kernel.expr(v).value), mask, {}}};
       const ExprId value = element(blocks, tile.coordinates, builder_.add(start, v), kernel::none);
-      tail_mask_ = kernel::none;
+      edges_.clear();
       const ExprId old = builder_.load(acc, v);
       const ExprId sum = combined(blocks.combine, blocks.type, old, value);
       return builder_.store(acc, v, builder_.apply(ScalarOp::select, {blocks.type, 1}, mask, sum, old));

@@ -38,6 +38,7 @@ bool same(const Extent& a, const Extent& b) { return a.value == b.value; }
 BoxDim hull(Builder& builder, const BoxDim& a, const BoxDim& b, const Extent& domain) {
   BoxDim result;
   result.inside = a.inside && b.inside;
+  if (a.end == b.end) result.end = a.end;
   if (a.low == b.low && same(a.extent, b.extent)) {
     result.low = a.low;
     result.extent = a.extent;

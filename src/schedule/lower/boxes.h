@@ -22,6 +22,8 @@ struct BoxDim {
   kernel::ExprId low = kernel::none;
   Extent extent;
   bool inside = false;  // known to lie within the value
+  // A thread's tile of constant extent may stick out: elements from here on do not exist. None: all do.
+  kernel::ExprId end = kernel::none;
 };
 
 using Box = std::vector<BoxDim>;

@@ -105,20 +105,21 @@ ExprId Lowering::convert(ExprId value, DataType to) {
   return builder_.apply(ScalarOp::cast, {to, type.lanes}, value);
 }
 
-bool Lowering::varies_with_vector(ExprId expr) {
-  if (vector_variable_ == kernel::none || expr == kernel::none) return false;
-  if (const auto it = varies_.find(expr); it != varies_.end()) return it->second;
+bool Lowering::varies(Edge& edge, ExprId expr) {
+  if (expr == kernel::none) return false;
+  if (const auto it = edge.varies.find(expr); it != edge.varies.end()) return it->second;
   const kernel::Expr e = result_.kernel.expr(expr);
-  bool varies = e.kind == ExprKind::read && e.value == static_cast<int64_t>(vector_variable_);
-  for (ExprId operand : {e.a, e.b, e.c}) varies = varies || varies_with_vector(operand);
-  varies_.emplace(expr, varies);
-  return varies;
+  bool answer = e.kind == ExprKind::read && e.value == static_cast<int64_t>(edge.variable);
+  for (ExprId operand : {e.a, e.b, e.c}) answer = answer || varies(edge, operand);
+  edge.varies.emplace(expr, answer);
+  return answer;
 }
 
 ExprId Lowering::masked_load(BufferId buffer, ExprId address, ExprId mask) {
   // A mask that differs between lanes may hold in lanes beyond the tail, where nothing was stored.
-  if (tail_mask_ != kernel::none && (varies_with_vector(address) || varies_with_vector(mask)))
-    mask = both(mask, tail_mask_);
+  const ExprId given = mask;
+  for (Edge& edge : edges_)
+    if (varies(edge, address) || varies(edge, given)) mask = both(mask, edge.mask);
   return builder_.load(buffer, address, mask);
 }
 
@@ -165,6 +166,9 @@ ExprId Lowering::value_at(Value value, const Coordinates& coordinates, ExprId ma
     const int index = tree_.stage_index(forms_, value.node);
     if (index < 0) return evaluate(value.node, coordinates, mask);
     check(storage_[static_cast<size_t>(index)].has_value(), "a stage is read before it is placed");
+    // A thread computes its whole tile, also where it sticks out.
+    if (tree_.threads > 1 && stage(index).placement == Placement::registers)
+      return builder_.load(storage_[static_cast<size_t>(index)]->buffer, stage_address(index, coordinates));
     return masked_load(storage_[static_cast<size_t>(index)]->buffer, stage_address(index, coordinates), mask);
   }
   const auto literal = literal_of(*forms_.graph, value);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "kernel/sizes.h"
 #include "schedule/lower/lowering.h"
 
 namespace fusewise::schedule {
@@ -33,6 +34,10 @@ LoweredKernel Lowering::run() {
     if (!roots.empty()) result_.kernel.phases.push_back(emit_phase(roots));
   }
   return std::move(result_);
+}
+
+std::optional<int64_t> shared_bytes(const LoweredKernel& lowered) {
+  return kernel::shared_bytes(lowered.kernel);
 }
 
 LoweredKernel lower(const RegionForms& forms, const Tree& tree, const LowerOptions& options) {

@@ -1,6 +1,7 @@
 // The state and the parts of lowering one tree. Split over files by what they emit: boxes_of_tree.cpp (which box
 // every producer needs), evaluate.cpp (a value at given coordinates), stages.cpp (loop nests and elementwise
-// bodies), accumulate.cpp (contractions and windows), blocked_reduction.cpp (reductions in lanes and blocks).
+// bodies), accumulate.cpp (contractions and windows), blocked_reduction.cpp (reductions in lanes and blocks), threads.cpp (what the
+// threads of a group compute together).
 #pragma once
 
 #include <functional>
@@ -63,7 +64,8 @@ class Lowering {
   ExprId argument_address(Value value, const Coordinates& coordinates);
   ExprId stage_address(int stage, const Coordinates& coordinates);
   ExprId masked_load(BufferId buffer, ExprId address, ExprId mask);
-  bool varies_with_vector(ExprId expr);
+  struct Edge;
+  bool varies(Edge& edge, ExprId expr);
   ExprId convert(ExprId value, DataType to);
   ExprId both(ExprId a, ExprId b);
 
@@ -129,8 +131,15 @@ class Lowering {
 
   // --- accumulate.cpp
   StmtId emit_accumulate_body(int stage, const Box& box, const KnownGuards& known);
-  StmtId reduction_nest(int stage, const Box& box, const Tile& tile, BufferId accumulators, Coordinates& axes,
-                        int reduction, std::vector<const Guard*>& open);
+  // The accumulators' store of the identity, the reduction (its first axis over a part only, if given), and the store of
+  // what they hold in the end.
+  StmtId begin_accumulation(int index, const Box& box, BufferId accumulators);
+  using Part = std::pair<ExprId, ExprId>;  // from, to
+  StmtId accumulate(int index, const Box& box, const KnownGuards& known, BufferId accumulators,
+                    const std::optional<Part>& part);
+  StmtId finish_accumulation(int index, const Box& box, BufferId accumulators);
+  StmtId reduction_nest(int index, const Box& box, const Tile& tile, BufferId accumulators, Coordinates& axes,
+                        int reduction, std::vector<const Guard*>& open, const std::optional<Part>& part);
   StmtId update(int stage, const Box& box, const Tile& tile, BufferId accumulators, const Coordinates& axes,
                 const std::vector<const Guard*>& open);
   ExprId combined(Combine combine, DataType type, ExprId a, ExprId b);
@@ -158,6 +167,25 @@ class Lowering {
                       const std::function<StmtId(ExprId, ExprId)>& one_block);
   ExprId element(const Blocks& blocks, const Coordinates& parallel, ExprId index, ExprId mask);
 
+  // --- threads.cpp
+  struct ThreadTile {
+    Box box;
+    ExprId exists = kernel::none;  // none: always
+  };
+  StmtId emit_group(int index, const Box& box);
+  StmtId emit_group_depth(int index, int depth, const Box& box);
+  void emit_group_attached(int index, int depth, const Box& box, std::vector<StmtId>& statements);
+  StmtId emit_threads(int index, const Box& box);
+  StmtId emit_thread(int index, const ThreadTile& tile);
+  StmtId emit_in_steps(int index, const Box& box, const std::vector<int>& reductions);
+  StmtId reduction_steps(int index, const Box& box, const ThreadTile& tile, const Box& own,
+                         BufferId accumulators);
+  std::vector<ExprId> thread_trips(int index, const Box& box);
+  ThreadTile thread_tile(int index, const Box& box, const std::vector<ExprId>& trips, ExprId number);
+  StmtId where(ExprId condition, StmtId body);
+  std::vector<int> steps_of(int index) const;
+  bool reads_any(int index, const std::vector<int>& stages) const;
+
   const Stage& stage(int index) const { return tree_.stages[static_cast<size_t>(index)]; }
   const Shape& shape_of(NodeId node) const { return forms_.graph->type({node, 0}).shape; }
   DataType element_of(NodeId node) const { return forms_.graph->type({node, 0}).element; }
@@ -172,9 +200,16 @@ class Lowering {
   std::map<std::string, int> parameters_;
   std::vector<std::optional<Storage>> storage_;  // per stage, while it is visible
   std::vector<VariableId> ring_done_;            // per sliding stage: the first coordinate not computed yet
-  VariableId vector_variable_ = kernel::none;    // the vector loop around what is being evaluated
-  ExprId tail_mask_ = kernel::none;              // of that loop: lanes beyond the extent
-  std::unordered_map<ExprId, bool> varies_;      // memo of varies_with_vector
+  // A loop around what is being evaluated some of whose iterations stand for elements that do not exist: lanes of a
+  // vector's tail, or the elements of a thread's tile that stick out.
+  struct Edge {
+    VariableId variable;
+    ExprId mask;                              // holds where the element exists
+    std::unordered_map<ExprId, bool> varies;  // memo: whether an expression varies with the variable
+  };
+  std::vector<Edge> edges_;
+  ExprId thread_ = kernel::none;            // the thread's number in its group
+  std::vector<StmtId> shared_allocations_;  // of the group
   std::map<std::tuple<NodeId, Coordinates, ExprId>, ExprId> evaluated_;
 };
 

@@ -71,7 +71,7 @@ StmtId Lowering::emit_block(int index, const Grid& grid, ExprId block) {
                              builder_.integer(loop.tile), multiple);
     }
   }
-  return emit_depth(index, root.grid_loops, inner, {});
+  return tree_.threads > 1 ? emit_group(index, inner) : emit_depth(index, root.grid_loops, inner, {});
 }
 
 // The roots of one phase share its blocks, one root after the other.
@@ -108,6 +108,7 @@ StmtId Lowering::emit_phase(const std::vector<int>& roots) {
 
 StmtId Lowering::emit_depth(int index, int depth, const Box& box, const KnownGuards& known) {
   const Stage& s = stage(index);
+  if (s.cooperative) return emit_group_depth(index, depth, box);
   std::vector<StmtId> statements;
   emit_attached(index, depth, box, known, false, statements);
   const bool innermost = depth == static_cast<int>(s.loops.size());
@@ -118,7 +119,8 @@ StmtId Lowering::emit_depth(int index, int depth, const Box& box, const KnownGua
 void Lowering::emit_attached(int index, int depth, const Box& box, const KnownGuards& known, bool registers,
                              std::vector<StmtId>& statements) {
   const auto wanted = [&](int c) {
-    return stage(c).depth == depth && (stage(c).placement == Placement::registers) == registers;
+    return stage(c).depth == depth && (stage(c).placement == Placement::registers) == registers &&
+           !stage(c).cooperative;
   };
   const std::vector<int>& children = stage(index).children;
   if (std::none_of(children.begin(), children.end(), wanted)) return;
@@ -219,11 +221,13 @@ void Lowering::place(int index, const Box& box, std::vector<StmtId>& statements)
   kernel::Buffer buffer;
   buffer.name = (s.placement == Placement::registers ? "r" : "s") + std::to_string(index);
   buffer.element = element_of(s.node);
-  buffer.scope = s.placement == Placement::registers ? Scope::registers : Scope::scratch;
+  buffer.scope = s.placement == Placement::registers ? Scope::registers
+                 : s.cooperative                     ? Scope::shared
+                                                     : Scope::scratch;
   buffer.written = true;
   buffer.size = builder_.max(size, builder_.integer(1));
   storage.buffer = builder_.buffer(buffer);
-  statements.push_back(builder_.allocate(storage.buffer));
+  (s.cooperative ? shared_allocations_ : statements).push_back(builder_.allocate(storage.buffer));
   storage_[static_cast<size_t>(index)] = std::move(storage);
 }
 
@@ -438,9 +442,7 @@ Lowering::Tile Lowering::tile_of(int index, const Box& box) {
   if (tile.vector_axis >= 0) tile.order.push_back(tile.vector_axis);
   tile.position = zero();
   tile.coordinates.resize(box.size());
-  vector_variable_ = kernel::none;
-  tail_mask_ = kernel::none;
-  varies_.clear();
+  edges_.clear();
   for (int axis : tile.order) {
     const BoxDim& dim = box[static_cast<size_t>(axis)];
     const int64_t extent = dim.extent.exact ? *dim.extent.exact : dim.extent.bound.value_or(-1);
@@ -454,13 +456,17 @@ Lowering::Tile Lowering::tile_of(int index, const Box& box) {
       builder_.set_range(v, 0, std::max<int64_t>(extent - 1, 0));
       tile.variables[static_cast<size_t>(axis)] = v;
       offset = builder_.read(v);
-      if (axis == tile.vector_axis) vector_variable_ = v;
-      if (dim.extent.masked) tile.mask = builder_.less(offset, dim.extent.value);
+      ExprId exists = kernel::none;
+      if (dim.extent.masked) exists = builder_.less(offset, dim.extent.value);
+      if (dim.end != kernel::none) exists = builder_.less(builder_.add(dim.low, offset), dim.end);
+      if (exists != kernel::none && builder_.constant_value(exists) != 1) {
+        edges_.push_back({v, exists, {}});
+        tile.mask = both(tile.mask, exists);
+      }
     }
     tile.coordinates[static_cast<size_t>(axis)] = builder_.add(dim.low, offset);
     tile.position = builder_.add(builder_.mul(tile.position, builder_.integer(extent)), offset);
   }
-  tail_mask_ = tile.mask;
   return tile;
 }
 
@@ -486,6 +492,7 @@ void Lowering::store_element(int index, const Coordinates& coordinates, ExprId v
         builder_.store(arguments_.at(result), argument_address(result, coordinates), value, mask));
   } else {
     const BufferId buffer = storage_[static_cast<size_t>(index)]->buffer;
+    if (tree_.threads > 1 && s.placement == Placement::registers) mask = kernel::none;
     statements.push_back(builder_.store(buffer, stage_address(index, coordinates), value, mask));
   }
 }

@@ -1,0 +1,182 @@
+#include "runtime/drivers/opencl/device_executable.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
+#include <optional>
+
+#include "base/error.h"
+#include "runtime/drivers/opencl/device.h"
+
+namespace fusewise::runtime::opencl {
+
+using program::BufferKind;
+using program::Step;
+using program::StepKind;
+
+namespace {
+
+std::unique_ptr<Device> chosen_device(const program::Program& program) {
+  const bool exact = !program.cpu_features.empty();
+  const char* wanted = std::getenv("FUSEWISE_OPENCL_PLATFORM");
+  std::string seen;
+  for (std::unique_ptr<Device>& device : Device::all()) {
+    const DeviceFacts& facts = device->facts();
+    const bool named = wanted == nullptr || facts.platform.find(wanted) != std::string::npos;
+    if (named && facts.ieee && (facts.exact_division || !exact)) return std::move(device);
+    seen += fmt::format("{}{} ({})", seen.empty() ? "" : ", ", facts.name, facts.platform);
+  }
+  throw UserError(seen.empty() ? "there is no OpenCL device"
+                               : fmt::format("no OpenCL device computes as IEEE 754 says{}; there are: {}",
+                                             exact ? " and divides exactly, as strict needs" : "", seen),
+                  {.file = {},
+                   .node = {},
+                   .op = {},
+                   .hint = "install a driver (pocl-opencl-icd runs on the processor), or use --target cpu"});
+}
+
+std::string build_options(const DeviceFacts& facts) {
+  std::string options = "-cl-std=CL1.2";
+  if (facts.exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  return options;
+}
+
+std::string source_of(const program::Program& program) {
+  const auto bytes = program.library.bytes.span;
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+struct DeviceExecutable::State {
+  explicit State(program::Program given)
+      : program(std::move(given)),
+        device(chosen_device(program)),
+        kernels(device->compile(source_of(program), build_options(device->facts()))) {
+    load();
+  }
+
+  void load();
+  void run_steps(const std::vector<Step>& steps, const std::vector<const DeviceMemory*>& memory,
+                 const SymbolValues& symbols, const RunOptions& options) const;
+  void run_step(const Step& step, const std::vector<const DeviceMemory*>& memory,
+                const SymbolValues& symbols) const;
+  Status run(const Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
+             const RunOptions& options);
+
+  program::Program program;
+  std::unique_ptr<Device> device;
+  DeviceProgram kernels;
+  std::map<program::BufferId, DeviceMemory> residents;
+  int64_t resident_bytes = 0;
+  std::mutex mutex;
+};
+
+// Constants are written and once steps run.
+void DeviceExecutable::State::load() {
+  std::vector<const DeviceMemory*> memory(program.buffers.size(), nullptr);
+  for (program::BufferId id = 0; id < program.buffers.size(); ++id) {
+    const program::Buffer& buffer = program.buffers[id];
+    if (buffer.kind == BufferKind::view)
+      throw UnsupportedError("not supported yet: parts of buffers on an OpenCL device");
+    if (buffer.kind != BufferKind::constant && buffer.kind != BufferKind::once) continue;
+    const auto bytes = static_cast<size_t>(buffer.bytes.value());
+    DeviceMemory& place = residents.emplace(id, device->allocate(bytes)).first->second;
+    if (buffer.kind == BufferKind::constant)
+      device->write(place, program.constants[buffer.index].bytes.span.data());
+    else if (buffer.zero_fill)
+      device->write(place, std::vector<char>(bytes, 0).data());
+    memory[id] = &place;
+    resident_bytes += static_cast<int64_t>(bytes);
+  }
+  run_steps(program.once_steps, memory, {}, {});
+}
+
+void DeviceExecutable::State::run_step(const Step& step, const std::vector<const DeviceMemory*>& memory,
+                                       const SymbolValues& symbols) const {
+  std::vector<const DeviceMemory*> arguments;
+  for (program::BufferId id : step.buffers) arguments.push_back(memory[id]);
+  if (step.kind == StepKind::copy) return device->copy(*arguments[0], *arguments[1]);
+  const program::Kernel& kernel = program.kernels[step.kernel];
+  std::vector<int64_t> parameters;
+  SymbolValues named;
+  for (size_t i = 0; i < step.parameters.size(); ++i) {
+    parameters.push_back(step.parameters[i].evaluate(symbols));
+    named[kernel.parameters[i]] = parameters.back();
+  }
+  for (const program::Launch& launch : kernel.launches)
+    device->launch(kernels, launch.function, arguments, parameters, launch.blocks.evaluate(named),
+                   launch.threads);
+}
+
+void DeviceExecutable::State::run_steps(const std::vector<Step>& steps,
+                                        const std::vector<const DeviceMemory*>& memory,
+                                        const SymbolValues& symbols, const RunOptions& options) const {
+  using Clock = std::chrono::steady_clock;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Clock::time_point start = Clock::now();
+    run_step(steps[i], memory, symbols);
+    if (options.step_seconds.empty()) continue;
+    device->wait();
+    options.step_seconds[i] += std::chrono::duration<double>(Clock::now() - start).count();
+  }
+}
+
+Status DeviceExecutable::State::run(const Binding& binding, std::span<const void* const> inputs,
+                                    std::span<void* const> outputs, const RunOptions& options) {
+  if (inputs.size() != program.inputs.size() || outputs.size() != program.outputs.size())
+    return Status::error(StatusCode::bad_argument, "inputs or outputs are not as many as the program's");
+  if (options.cancel && options.cancel->load(std::memory_order_relaxed))
+    return Status::error(StatusCode::cancelled, "the run was cancelled");
+  const std::lock_guard lock(mutex);
+  std::vector<DeviceMemory> own(program.buffers.size());
+  std::vector<const DeviceMemory*> memory(program.buffers.size(), nullptr);
+  for (program::BufferId id = 0; id < program.buffers.size(); ++id) {
+    const program::Buffer& buffer = program.buffers[id];
+    if (const auto resident = residents.find(id); resident != residents.end()) {
+      memory[id] = &resident->second;
+      continue;
+    }
+    own[id] = device->allocate(static_cast<size_t>(binding.buffer_bytes[id]));
+    memory[id] = &own[id];
+    if (buffer.kind == BufferKind::input) device->write(own[id], inputs[buffer.index]);
+    if (buffer.kind == BufferKind::dims) device->write(own[id], binding.dims_values[id].data());
+  }
+  run_steps(program.run_steps, memory, binding.symbols, options);
+  for (size_t i = 0; i < outputs.size(); ++i) device->read(*memory[program.outputs[i].buffer], outputs[i]);
+  return Status::success();
+}
+
+DeviceExecutable::DeviceExecutable(program::Program program)
+    : state_(std::make_unique<State>(std::move(program))) {}
+DeviceExecutable::~DeviceExecutable() = default;
+
+const program::Program& DeviceExecutable::program() const { return state_->program; }
+std::string DeviceExecutable::device_name() const { return state_->device->facts().name; }
+int64_t DeviceExecutable::resident_bytes() const { return state_->resident_bytes; }
+
+std::shared_ptr<const Binding> DeviceExecutable::bind(
+    std::span<const std::vector<int64_t>> input_shapes) const {
+  auto binding = std::make_shared<Binding>(bind_shapes(state_->program, input_shapes));
+  binding->owner = state_.get();
+  return binding;
+}
+
+Status DeviceExecutable::run(const Binding& binding, std::span<const void* const> inputs,
+                             std::span<void* const> outputs, const RunOptions& options) const noexcept {
+  try {
+    return state_->run(binding, inputs, outputs, options);
+  } catch (const std::bad_alloc&) {
+    return {StatusCode::out_of_memory, "out of memory"};
+  } catch (const std::exception& error) {
+    return Status::error(StatusCode::failed, error.what());
+  } catch (...) {
+    return Status::error(StatusCode::failed, "a kernel failed");
+  }
+}
+
+}  // namespace fusewise::runtime::opencl

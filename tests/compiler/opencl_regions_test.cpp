@@ -1,0 +1,238 @@
+// Regions under schedules for a GPU: through the kernel interpreter, which reports races and barriers that not all
+// threads reach, and as printed OpenCL C on the drivers that are installed, to the bit. pocl runs the threads of a group
+// one after the other and hides barriers that are missing; Mesa's driver does not.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <limits>
+#include <map>
+
+#include "base/error.h"
+#include "compiler/operand_views.h"
+#include "device_runner.h"
+#include "fusion/tiles/choose_group_schedule.h"
+#include "graph/builder.h"
+#include "graph/text.h"
+#include "kernel/passes/pipeline.h"
+#include "region_generator.h"
+#include "schedule/schedule_text.h"
+#include "support/random.h"
+
+namespace fusewise::test {
+namespace {
+
+using graph::Graph;
+using graph::GraphBuilder;
+using graph::Tensor;
+using graph::Value;
+
+// A region lowered for a GPU and made ready to print.
+struct Prepared {
+  std::shared_ptr<const RegionOracle> oracle;
+  fusion::GroupSchedule chosen;
+  schedule::LoweredKernel lowered;
+  kernel::Kernel passed;
+};
+
+Prepared prepared(const Graph& graph, const schedule::Layouts& layouts, const std::vector<Tensor>& inputs,
+                  const machine::Machine& machine = machine::plain_gpu()) {
+  Prepared result;
+  const graph::Region region = whole_region(graph);
+  result.oracle = std::make_shared<RegionOracle>(graph, region, layouts, inputs);
+  const schedule::RegionForms forms = schedule::region_forms(graph, region);
+  result.chosen = fusion::choose_group_schedule(forms, layouts, machine, {});
+  if (!result.chosen.verdict.allowed()) return result;
+  result.lowered = schedule::lower(forms, result.chosen.tree, {1});
+  result.passed = kernel::run_passes(result.lowered.kernel, codegen::source_passes());
+  return result;
+}
+
+// What the kernel interpreter says about both forms of the kernel; empty if they are right.
+std::string interpreted(const Prepared& p) {
+  for (const kernel::Kernel* kernel : {&p.lowered.kernel, &p.passed})
+    if (const std::string wrong = p.oracle->interpret(p.lowered, *kernel); !wrong.empty())
+      return fmt::format("{}\n{}{}", wrong, schedule::to_text(p.chosen.schedule), kernel::print(*kernel));
+  return {};
+}
+
+// Every device that is installed, each with the regions of one test.
+std::vector<DeviceBatch> batches_of(std::initializer_list<const char*> platforms) {
+  std::vector<DeviceBatch> batches;
+  for (const char* platform : platforms)
+    if (const auto* device = device_of(platform)) batches.emplace_back(*device);
+  return batches;
+}
+
+constexpr const char* pocl = "Portable Computing Language";
+constexpr const char* mesa = "rusticl";
+
+// Regions made by hand: interpreted at once, run together.
+class Blocks {
+ public:
+  Blocks() : batches_(batches_of({pocl, mesa})) {}
+
+  // Expects one kernel of so many phases. Mesa's compiler takes seconds for a kernel, so that it gets few.
+  void add(const std::string& name, std::unique_ptr<Graph> graph, const std::vector<Tensor>& inputs,
+           size_t phases, bool shares, bool on_mesa = false) {
+    graphs_.push_back(std::make_unique<Graph>(compiler::view_operands(*graph)));
+    Prepared p = prepared(*graphs_.back(), layouts_, inputs);
+    ASSERT_TRUE(p.chosen.verdict.allowed()) << name << ": " << p.chosen.verdict.detail;
+    EXPECT_EQ(p.passed.phases.size(), phases) << name << "\n" << schedule::to_text(p.chosen.schedule);
+    EXPECT_EQ(schedule::shared_bytes(p.lowered).value_or(0) > 0, shares) << name << "\n"
+                                                                         << kernel::print(p.lowered.kernel);
+    const std::string wrong = interpreted(p);
+    ASSERT_EQ(wrong, "") << name;
+    for (DeviceBatch& batch : batches_)
+      if (on_mesa || batch.platform() != mesa) batch.add(p.oracle, p.lowered, p.passed, name);
+  }
+  void run() {
+    for (DeviceBatch& batch : batches_) {
+      const auto start = std::chrono::steady_clock::now();
+      for (const std::string& wrong : batch.run()) ADD_FAILURE() << wrong;
+      const auto end = std::chrono::steady_clock::now();
+      fmt::print("ran in {:.1f} s\n", std::chrono::duration<double>(end - start).count());
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<Graph>> graphs_;
+  schedule::Layouts layouts_;
+  std::vector<DeviceBatch> batches_;
+};
+
+Tensor random_tensor(std::vector<int64_t> shape, unsigned seed) {
+  Tensor t(DataType::float32, std::move(shape));
+  Random random(seed);
+  for (float& x : t.mutable_as<float>()) x = static_cast<float>(random.unit() * 4 - 2);
+  return t;
+}
+
+Value gelu(GraphBuilder& b, Value x) {
+  const Value scaled = b.map_broadcast(ScalarOp::mul, {x, b.scalar(DataType::float32, 0.70710678)});
+  const Value one =
+      b.map_broadcast(ScalarOp::add, {b.map(ScalarOp::erf, {scaled}), b.scalar(DataType::float32, 1.0)});
+  const Value half = b.map_broadcast(ScalarOp::mul, {x, b.scalar(DataType::float32, 0.5)});
+  return b.map(ScalarOp::mul, {half, one});
+}
+
+TEST(OpenclRegions, MatMulBiasGeluInTiles) {
+  Blocks blocks;
+  for (const auto& [m, k, n] :
+       {std::array<int64_t, 3>{1, 1, 1}, {33, 17, 65}, {64, 32, 32}, {3, 0, 4}, {0, 5, 4}}) {
+    auto graph = std::make_unique<Graph>();
+    GraphBuilder b(*graph);
+    const Value x = b.input("x", {DataType::float32, {m, k}}), w = b.input("w", {DataType::float32, {k, n}});
+    const Value bias = b.input("bias", {DataType::float32, {n}});
+    b.output(gelu(b, b.map_broadcast(ScalarOp::add, {b.matmul(x, w), bias})), "y");
+    blocks.add(fmt::format("{} x {} x {}", m, k, n), std::move(graph),
+               {random_tensor({m, k}, 1), random_tensor({k, n}, 2), random_tensor({n}, 3)}, 1, k > 0, false);
+  }
+  // All three extents known at run time only.
+  auto graph = std::make_unique<Graph>();
+  GraphBuilder b(*graph);
+  const Dim m = Dim::symbol("m"), k = Dim::symbol("k"), n = Dim::symbol("n");
+  const Value x = b.input("x", {DataType::float32, {m, k}}), w = b.input("w", {DataType::float32, {k, n}});
+  b.output(gelu(b, b.matmul(x, w)), "y");
+  blocks.add("symbolic", std::move(graph), {random_tensor({45, 19}, 1), random_tensor({19, 50}, 2)}, 1, true);
+  blocks.run();
+}
+
+Value softmax(GraphBuilder& b, Value x) {
+  const int last = b.type(x).rank() - 1;
+  const Value e =
+      b.map(ScalarOp::exp, {b.map_broadcast(ScalarOp::sub, {x, b.reduce(x, Combine::max, {last}, true)})});
+  return b.map_broadcast(ScalarOp::div, {e, b.reduce(e, Combine::sum, {last}, true)});
+}
+
+// softmax(q k / sqrt(d) + mask) v in one kernel of one phase: no part of it leaves the group.
+TEST(OpenclRegions, AttentionIsOneKernel) {
+  Blocks blocks;
+  for (const auto& [heads, queries, keys, width] :
+       {std::array<int64_t, 4>{2, 5, 7, 4}, {2, 17, 33, 16}, {1, 3, 600, 8}, {2, 0, 5, 4}}) {
+    auto graph = std::make_unique<Graph>();
+    GraphBuilder b(*graph);
+    const Value q = b.input("q", {DataType::float32, {heads, queries, width}});
+    const Value k = b.input("k", {DataType::float32, {heads, width, keys}});
+    const Value v = b.input("v", {DataType::float32, {heads, keys, width}});
+    const Value mask = b.input("mask", {DataType::float32, {queries, keys}});
+    const Value scores = b.map_broadcast(ScalarOp::mul, {b.matmul(q, k), b.scalar(DataType::float32, 0.25)});
+    b.output(b.matmul(softmax(b, b.map_broadcast(ScalarOp::add, {scores, mask})), v), "y");
+    Tensor m = random_tensor({queries, keys}, 4);
+    for (size_t i = 0; i < m.mutable_as<float>().size(); i += 3)
+      m.mutable_as<float>()[i] = -std::numeric_limits<float>::infinity();
+    blocks.add(fmt::format("{} heads, {} queries, {} keys, {} wide", heads, queries, keys, width),
+               std::move(graph),
+               {random_tensor({heads, queries, width}, 1), random_tensor({heads, width, keys}, 2),
+                random_tensor({heads, keys, width}, 3), m},
+               1, true, false);
+  }
+  blocks.run();
+}
+
+TEST(OpenclRegions, NormalisationAndTwoOutputs) {
+  Blocks blocks;
+  for (const int64_t n : {1, 48, 1100}) {
+    auto graph = std::make_unique<Graph>();
+    GraphBuilder b(*graph);
+    const Value x = b.input("x", {DataType::float32, {6, n}}), r = b.input("r", {DataType::float32, {6, n}});
+    const Value t = b.map(ScalarOp::add, {x, r});
+    const Value count = b.scalar(DataType::float32, static_cast<double>(n));
+    const Value mean = b.map_broadcast(ScalarOp::div, {b.reduce(t, Combine::sum, {1}, true), count});
+    const Value d = b.map_broadcast(ScalarOp::sub, {t, mean});
+    const Value variance = b.map_broadcast(
+        ScalarOp::div, {b.reduce(b.map(ScalarOp::mul, {d, d}), Combine::sum, {1}, true), count});
+    const Value root = b.map(ScalarOp::sqrt,
+                             {b.map_broadcast(ScalarOp::add, {variance, b.scalar(DataType::float32, 1e-5)})});
+    b.output(t, "sum");
+    b.output(b.map_broadcast(ScalarOp::div, {d, root}), "y");
+    blocks.add(fmt::format("{} wide", n), std::move(graph),
+               {random_tensor({6, n}, 1), random_tensor({6, n}, 2)}, 1, true, true);
+  }
+  blocks.run();
+}
+
+TEST(OpenclRegions, DISABLED_RandomRegionsAreRight) {
+  std::map<std::string, int> tally;
+  std::vector<std::unique_ptr<RegionCase>> cases;
+  std::vector<DeviceBatch> batches = batches_of({pocl});
+  constexpr uint64_t regions = 400, every = 8;
+  for (uint64_t seed = 1; seed <= regions; ++seed) {
+    cases.push_back(std::make_unique<RegionCase>(random_region(seed)));
+    RegionCase& what = *cases.back();
+    // Small groups and little shared memory, so that all forms of schedules are met.
+    Random random(seed);
+    machine::Machine machine = machine::plain_gpu();
+    machine.most_threads = random.one_of({2, 5, 32, 64, 64, 64});
+    machine.shared_bytes = random.one_of<int64_t>({0, 1000, 32768, 32768});
+    if (what.layouts.empty() && random.chance(70)) what.graph = compiler::view_operands(what.graph);
+    const auto words = [&] { return fmt::format("seed {}\n{}", seed, graph::print(what.graph)); };
+    try {
+      Prepared p = prepared(what.graph, what.layouts, what.inputs, machine);
+      if (!p.chosen.verdict.allowed()) {
+        ++tally["refused: " + p.chosen.verdict.code];
+        continue;
+      }
+      ++tally[p.passed.phases.size() == 1 ? "one phase" : "several phases"];
+      if (const std::string wrong = interpreted(p); !wrong.empty()) {
+        ADD_FAILURE() << words() << wrong;
+        if (++tally["wrong"] > 3) return;
+        continue;
+      }
+      if (seed % every != 0) continue;
+      for (DeviceBatch& batch : batches) batch.add(p.oracle, p.lowered, p.passed, words());
+      ++tally["printed"];
+    } catch (const UnsupportedError& error) {
+      ++tally[error.what()];
+    } catch (const UserError&) {
+      ++tally["unfit"];  // the interpreter refuses the inputs
+    }
+  }
+  for (DeviceBatch& batch : batches)
+    for (const std::string& wrong : batch.run()) ADD_FAILURE() << wrong;
+  for (const auto& [name, count] : tally) fmt::print("{}: {}\n", name, count);
+  EXPECT_GT(tally["one phase"], 200);
+}
+
+}  // namespace
+}  // namespace fusewise::test
