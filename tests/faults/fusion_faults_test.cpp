@@ -87,7 +87,7 @@ TEST(Faults02, ConvolutionWithAnotherReader) {
 
 // 04. Lanes beyond the end do not enter a reduction, whatever the function before it makes of 0.
 TEST(Faults04, TailsOfReductionsOverFunctions) {
-  for (const int64_t n : {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33})
+  for (const int64_t n : {1, 3, 7, 8, 9, 16, 17, 33})
     for (const bool exponential : {false, true}) {
       SCOPED_TRACE(n);
       OnnxBuilder m;

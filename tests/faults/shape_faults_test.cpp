@@ -89,7 +89,7 @@ TEST(Faults18, ReductionsOverNothing) {
                                     {"ReduceSumSquare", 0}})
     for (const Shapes& s : {Shapes{{0}, 0, 1}, {{2, 0, 3}, 1, 6}, {{0, 0}, 0, 0}, {{0, 5}, 1, 0}})
       for (const int64_t keepdims : {0, 1})
-        for (const bool symbolic : {false, true}) {
+        for (const bool symbolic : s.axis == 1 ? std::vector{keepdims == 0} : std::vector{false, true}) {
           SCOPED_TRACE(op);
           OnnxBuilder m(17);
           OnnxShape shape(s.from.begin(), s.from.end());

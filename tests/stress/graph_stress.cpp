@@ -25,6 +25,10 @@ void say_running(int) {
   _exit(written < 0 ? 3 : 2);
 }
 
+volatile std::sig_atomic_t interrupted = 0;
+
+void stop_soon(int) { interrupted = 1; }
+
 void note_running(uint64_t seed, const GraphSettings& settings) {
   const std::string words = fmt::format("crash: seed {} {}\n", seed, to_text(settings));
   std::fill(std::begin(running), std::end(running), ' ');
@@ -84,7 +88,7 @@ class Stress {
 
   StressSummary run() {
     const auto begin = Clock::now();
-    for (int64_t i = 0; i < options_.count; ++i) {
+    for (int64_t i = 0; i < options_.count && interrupted == 0; ++i) {
       if (options_.seconds > 0 && seconds_since(begin) > options_.seconds) break;
       if (std::ssize(summary_.failures) >= options_.most_failures) break;
       one(options_.seed + static_cast<uint64_t>(i));
@@ -175,8 +179,9 @@ std::string to_text(const StressSummary& s) {
   return text;
 }
 
-void report_crashes() {
+void handle_signals() {
   for (const int signal : {SIGSEGV, SIGFPE, SIGILL, SIGBUS, SIGABRT}) std::signal(signal, say_running);
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, stop_soon);
 }
 
 }  // namespace fusewise::test

@@ -39,7 +39,7 @@ GraphOptions stress_graphs(uint64_t seed);
 StressSummary run_stress(const StressOptions& options);
 std::string to_text(const StressSummary& summary);
 
-// Makes a fatal signal print which graph it was.
-void report_crashes();
+// Makes a fatal signal print which graph it was, and an interruption end the run with what it has found.
+void handle_signals();
 
 }  // namespace fusewise::test

@@ -78,7 +78,7 @@ int main(int count, char** words) {
     fmt::print("{}", fusewise::graph::print(what.graph));
     for (const auto& [name, value] : what.symbols) fmt::print("# {} = {}\n", name, value);
   }
-  report_crashes();
+  handle_signals();
   const StressSummary summary = run_stress(arguments.options);
   fmt::print("{}", to_text(summary));
   std::fflush(stdout);
