@@ -129,12 +129,13 @@ class Attempt {
 
   std::vector<Tensor> run(Counts* seen, const std::function<void(kernel::Kernel&)>& damage = {}) {
     compiler::Planned planned = compiler::plan_graph(case_.graph, options_);
-    if (settings_.plan != 0) planned.plan.regions = random_regions(planned, case_.symbols, settings_.plan);
+    if (settings_.plan != 0) take_random_plan(planned);
     if (seen) count(planned, *seen);
     compiler::KernelSet kernels(planned.graph, options_);
     std::vector<compiler::KernelCall> calls;
     for (const fusion::PlannedRegion& r : planned.plan.regions)
-      calls.push_back(kernels.add(r.region, r.schedule, planned.plan.layouts));
+      calls.push_back(r.assembled ? compiler::KernelCall{}
+                                  : kernels.add(r.region, r.schedule, planned.plan.layouts));
     if (damage)
       for (kernel::Kernel& k : kernels.kernels) damage(k);
     const bool compiles =
@@ -157,6 +158,16 @@ class Attempt {
   const GraphSettings& settings_;
   int runs_;
   compiler::CompileOptions options_;
+
+  // Concatenations are computed like any other node.
+  void take_random_plan(compiler::Planned& planned) const {
+    planned.plan.assemblies = {};
+    for (auto it = planned.plan.layouts.begin(); it != planned.plan.layouts.end();) {
+      it->second.within.clear();
+      it = it->second.is_row_major() ? planned.plan.layouts.erase(it) : std::next(it);
+    }
+    planned.plan.regions = random_regions(planned, case_.symbols, settings_.plan);
+  }
 
   static std::shared_ptr<ThreadPool> pool_of(int threads) {
     static std::map<int, std::shared_ptr<ThreadPool>> pools;
@@ -209,7 +220,7 @@ class Attempt {
   static void count(const compiler::Planned& planned, Counts& seen) {
     std::vector<int> computed(planned.graph.size(), 0);
     for (const fusion::PlannedRegion& r : planned.plan.regions) {
-      ++seen["plan regions"];
+      ++seen[r.assembled ? "plan concatenations in place" : "plan regions"];
       seen["plan nodes in regions"] += static_cast<int64_t>(r.region.nodes.size());
       if (r.region.outputs.size() > 1) ++seen["plan regions of several outputs"];
       if (r.once) ++seen["plan once regions"];

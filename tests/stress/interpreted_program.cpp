@@ -1,6 +1,7 @@
 #include "stress/interpreted_program.h"
 
 #include <cstring>
+#include <memory>
 
 #include "base/error.h"
 #include "kernel/interpreter.h"
@@ -53,8 +54,20 @@ class Run {
   std::vector<bool> started_ = std::vector<bool>(program_.buffers.size(), false);
 
   size_t bytes_of_buffer(BufferId id) const { return static_cast<size_t>(binding_.buffer_bytes[id]); }
+  // Of the memory that a kernel may touch: the elements of a part may lie apart.
+  size_t reach_of(BufferId id) const {
+    const program::Buffer& buffer = program_.buffers[id];
+    return buffer.kind == BufferKind::view ? static_cast<size_t>(buffer.reach.evaluate(binding_.symbols))
+                                           : bytes_of_buffer(id);
+  }
+
+  std::byte* place_of_base(BufferId id, std::span<const Tensor> inputs) {
+    if (!places_[id]) places_[id] = place_of(id, inputs);
+    return places_[id];
+  }
 
   std::byte* place_of(BufferId id, std::span<const Tensor> inputs) {
+    if (places_[id]) return places_[id];
     const program::Buffer& buffer = program_.buffers[id];
     const auto take = [&](const void* from) {
       own_[id].resize(bytes_of_buffer(id));
@@ -70,6 +83,8 @@ class Run {
         return take(binding_.dims_values[id].data());
       case BufferKind::arena:
         return arena_.data() + binding_.arena_offsets[id];
+      case BufferKind::view:
+        return place_of_base(buffer.base, inputs) + binding_.view_offsets[id];
       case BufferKind::output:
       case BufferKind::once:
         own_[id].assign(bytes_of_buffer(id), buffer.zero_fill ? std::byte{0} : poison);
@@ -79,47 +94,75 @@ class Run {
   }
 
   bool overlap(BufferId a, BufferId b) const {
-    return places_[a] < places_[b] + bytes_of_buffer(b) && places_[b] < places_[a] + bytes_of_buffer(a);
+    return places_[a] < places_[b] + reach_of(b) && places_[b] < places_[a] + reach_of(a);
   }
 
   // What an arena buffer holds before its first step writes it is nobody's, unless it lies in an operand's place.
   void start_buffers(const program::Step& step) {
-    for (const BufferId id : step.buffers) {
+    for (const BufferId named : step.buffers) {
+      const BufferId id = program::root_of(program_, named);
       if (program_.buffers[id].kind != BufferKind::arena || started_[id]) continue;
       started_[id] = true;
       bool shared = false;
-      for (const BufferId other : step.buffers) shared = shared || (other != id && overlap(id, other));
+      for (const BufferId other : step.buffers)
+        shared = shared || (program::root_of(program_, other) != id && overlap(id, other));
       if (!shared) std::memset(places_[id], static_cast<int>(poison), bytes_of_buffer(id));
     }
   }
 
-  void run_step(const program::Step& step) {
-    if (step.kind == program::StepKind::copy) {
-      if (bytes_of_buffer(step.buffers[0]) > 0)
-        std::memcpy(places_[step.buffers[1]], places_[step.buffers[0]], bytes_of_buffer(step.buffers[0]));
-      return;
+  // In one piece, or as many dimensions as `parameters` state: a piece's bytes, then count and both strides of each.
+  void copy(const program::Step& step) {
+    std::vector<int64_t> p;
+    for (const Dim& d : step.parameters) p.push_back(d.evaluate(binding_.symbols));
+    if (p.empty()) p = {binding_.buffer_bytes[step.buffers[0]]};
+    int64_t pieces = p[0] > 0 ? 1 : 0;
+    for (size_t d = 1; d < p.size(); d += 3) pieces *= p[d];
+    for (int64_t i = 0; i < pieces; ++i) {
+      int64_t rest = i, from = 0, to = 0;
+      for (size_t d = p.size(); d > 1; d -= 3) {
+        from += rest % p[d - 3] * p[d - 2];
+        to += rest % p[d - 3] * p[d - 1];
+        rest /= p[d - 3];
+      }
+      std::memcpy(places_[step.buffers[1]] + to, places_[step.buffers[0]] + from, static_cast<size_t>(p[0]));
     }
+  }
+
+  // A kernel's argument in memory of its own, because its place overlaps another's.
+  struct Apart {
+    size_t argument;
+    std::vector<std::byte> before, after;
+  };
+
+  void run_step(const program::Step& step) {
     start_buffers(step);
+    if (step.kind == program::StepKind::copy) return copy(step);
     const kernel::Kernel& kernel = kernels_[step.kernel];
     kernel::verify(kernel);
-    std::vector<std::vector<std::byte>> before(step.buffers.size());
+    // The kernel interpreter wants its arguments apart: operands that the result replaces, parts that interleave.
+    std::vector<std::unique_ptr<Apart>> apart;
     std::vector<kernel::BufferArgument> arguments;
     for (size_t i = 0; i < step.buffers.size(); ++i) {
       const BufferId id = step.buffers[i];
       std::byte* data = places_[id];
-      // An operand that the result replaces: the kernel interpreter wants its arguments apart.
+      bool shared = false;
       for (size_t j = 0; j < step.buffers.size(); ++j)
-        if (!kernel.buffers[i].written && kernel.buffers[j].written && overlap(id, step.buffers[j]) &&
-            before[i].empty() && bytes_of_buffer(id) > 0) {
-          before[i].assign(data, data + bytes_of_buffer(id));
-          data = before[i].data();
-        }
-      arguments.push_back(
-          {data, static_cast<int64_t>(bytes_of_buffer(id)) / bytes_of(kernel.buffers[i].element)});
+        shared = shared || (j != i && (kernel.buffers[i].written ? j < i && kernel.buffers[j].written
+                                                                 : kernel.buffers[j].written) &&
+                            overlap(id, step.buffers[j]));
+      if (shared) {
+        const std::vector<std::byte> bytes(data, data + reach_of(id));
+        apart.push_back(std::make_unique<Apart>(Apart{i, bytes, bytes}));
+        data = apart.back()->after.data();
+      }
+      arguments.push_back({data, static_cast<int64_t>(reach_of(id)) / bytes_of(kernel.buffers[i].element)});
     }
     std::vector<int64_t> parameters;
     for (const Dim& p : step.parameters) parameters.push_back(p.evaluate(binding_.symbols));
     kernel::Interpreter(kernel).run(arguments, parameters);
+    for (const auto& one : apart)
+      for (size_t b = 0; b < one->after.size(); ++b)
+        if (one->after[b] != one->before[b]) places_[step.buffers[one->argument]][b] = one->after[b];
   }
 };
 
