@@ -147,9 +147,11 @@ class Run {
       std::byte* data = places_[id];
       bool shared = false;
       for (size_t j = 0; j < step.buffers.size(); ++j)
-        shared = shared || (j != i && (kernel.buffers[i].written ? j < i && kernel.buffers[j].written
-                                                                 : kernel.buffers[j].written) &&
-                            overlap(id, step.buffers[j]));
+        shared =
+            shared ||
+            (j != i &&
+             (kernel.buffers[i].written ? j < i && kernel.buffers[j].written : kernel.buffers[j].written) &&
+             overlap(id, step.buffers[j]));
       if (shared) {
         const std::vector<std::byte> bytes(data, data + reach_of(id));
         apart.push_back(std::make_unique<Apart>(Apart{i, bytes, bytes}));
