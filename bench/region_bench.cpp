@@ -224,6 +224,10 @@ void measure(const Case& c, const machine::Machine& m) {
     for (int64_t i = 0; i < count.value(); ++i) data[i] = static_cast<float>(i * 7919 % 1000) / 1000.0f;
     pointers.push_back(data);
   }
+  for (const schedule::LoweredKernel::Partial& partial : lowered.partials) {
+    buffers.emplace_back(static_cast<size_t>(partial.elements.value() * bytes_of(partial.element)));
+    pointers.push_back(buffers.back().data());
+  }
   AlignedBuffer scratch(static_cast<size_t>(k.scratch_bytes.value()) + 64);
   std::vector<std::pair<Run, int64_t>> phases;
   for (size_t p = 0; p < k.phases.size(); ++p)

@@ -237,6 +237,10 @@ class ProgramBuilder {
     step.parameters = call.parameters;
     step.label = region_name(graph_, planned.region);
     for (Value v : call.arguments) step.buffers.push_back(buffer_of(v, planned));
+    for (const schedule::LoweredKernel::Partial& partial : call.partials)
+      step.buffers.push_back(add_buffer(planned.once ? BufferKind::once : BufferKind::arena, program::none,
+                                        partial.elements * Dim(bytes_of(partial.element)),
+                                        "parts of " + step.label));
     for (const auto& [output, input] : call.overwritable)
       if (const BufferId to = buffers_.at(output), from = buffers_.at(input); may_overwrite(step, to, from))
         program_.buffers[to].may_overwrite.push_back(from);

@@ -77,6 +77,7 @@ KernelCall KernelSet::add(const graph::Region& region, const schedule::Schedule&
   KernelCall call;
   if (options_.target.empty()) call.overwritable = schedule::overwritable(forms, tree);
   call.arguments = std::move(lowered.arguments);
+  call.partials = std::move(lowered.partials);
   call.parameters = std::move(lowered.parameters);
   // The name is no part of what is compared.
   const std::string text = kernel::print(lowered.kernel);

@@ -18,6 +18,7 @@ namespace fusewise::compiler {
 struct KernelCall {
   int kernel = 0;  // into KernelSet::kernels
   std::vector<graph::Value> arguments;
+  std::vector<schedule::LoweredKernel::Partial> partials;  // buffers behind the arguments, the kernel's own
   std::vector<Dim> parameters;
   // (output, input): the output may lie in the input's place.
   std::vector<std::pair<graph::Value, graph::Value>> overwritable;

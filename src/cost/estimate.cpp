@@ -53,12 +53,42 @@ void finish(Estimate& e, const machine::Machine& machine, int threads) {
   e.l1_microseconds = e.l1_bytes / machine.l2_bandwidth / per_microsecond / private_share;
   e.l2_microseconds = e.l2_bytes / machine.l3_bandwidth / per_microsecond / shared_share;
   e.l3_microseconds = e.l3_bytes / machine.memory_bandwidth / per_microsecond / shared_share;
-  e.overhead_microseconds = machine.dispatch_microseconds * (1 + barrier_share * (e.phases - 1)) +
-                            tiles * tile_cycles / per_microsecond / private_share;
+  e.overhead_microseconds =
+      machine.dispatch_microseconds + tiles * tile_cycles / per_microsecond / private_share;
   double sum = 0;
   for (const double term : {e.compute_microseconds, e.l1_microseconds, e.l2_microseconds, e.l3_microseconds})
     sum += std::pow(term, softness);
   e.microseconds = std::pow(sum, 1 / softness) + e.overhead_microseconds;
+}
+
+void add_phase(Estimate& e, const Estimate& phase) {
+  e.cycles.multiply_add += phase.cycles.multiply_add;
+  e.cycles.vector += phase.cycles.vector;
+  e.cycles.function += phase.cycles.function;
+  e.cycles.convert += phase.cycles.convert;
+  e.cycles.memory_access += phase.cycles.memory_access;
+  e.cycles.shuffle += phase.cycles.shuffle;
+  e.l1_bytes += phase.l1_bytes;
+  e.l2_bytes += phase.l2_bytes;
+  e.l3_bytes += phase.l3_bytes;
+  e.flops += phase.flops;
+  // The phase that takes longest says how well threads are used.
+  const bool longer = phase.microseconds > e.microseconds / e.phases;
+  if (longer) {
+    e.tiles = phase.tiles;
+    e.parallel_efficiency = phase.parallel_efficiency;
+  }
+  e.recompute = std::max(e.recompute, phase.recompute);
+  e.tail_waste = std::max(e.tail_waste, phase.tail_waste);
+  e.spills = e.spills || phase.spills;
+  e.phases += phase.phases;
+  e.scratch_bytes = std::max(e.scratch_bytes, phase.scratch_bytes);
+  e.compute_microseconds += phase.compute_microseconds;
+  e.l1_microseconds += phase.l1_microseconds;
+  e.l2_microseconds += phase.l2_microseconds;
+  e.l3_microseconds += phase.l3_microseconds;
+  e.overhead_microseconds += phase.overhead_microseconds;
+  e.microseconds += phase.microseconds;
 }
 
 }  // namespace fusewise::cost

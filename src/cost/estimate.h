@@ -37,7 +37,10 @@ struct Estimate {
 // One line per term, for explanations.
 std::string to_text(const Estimate& estimate);
 
-// Fills in the times from cycles, bytes, tiles and phases.
+// Fills in the times from cycles, bytes and tiles of one phase. A barrier between phases costs about what a dispatch
+// costs: both wake and join the same threads.
 void finish(Estimate& estimate, const machine::Machine& machine, int threads);
+// Adds a phase that runs after those of `estimate`.
+void add_phase(Estimate& estimate, const Estimate& phase);
 
 }  // namespace fusewise::cost

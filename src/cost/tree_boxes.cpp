@@ -22,14 +22,66 @@ double volume(const Extents& extents) {
 TreeBoxes::TreeBoxes(const schedule::RegionForms& region_forms, const schedule::Tree& loop_tree,
                      const SymbolValues& usual_values)
     : forms(region_forms), tree(loop_tree), usual(usual_values) {
+  computed_.resize(tree.stages.size());
+  for (int s = stages(); s-- > 0;) {
+    std::vector<NodeId>& own = computed_[static_cast<size_t>(s)];
+    own.insert(own.end(), stage(s).inlined.begin(), stage(s).inlined.end());
+    own.push_back(stage(s).node);
+    for (int c : stage(s).children) {
+      const std::vector<NodeId>& theirs = computed_[static_cast<size_t>(c)];
+      own.insert(own.end(), theirs.begin(), theirs.end());
+    }
+    std::sort(own.begin(), own.end(), std::greater<>());
+    own.erase(std::unique(own.begin(), own.end()), own.end());
+  }
   for (int s = 0; s < stages(); ++s) place(s);
+}
+
+int TreeBoxes::phase(int s) const {
+  while (stage(s).parent >= 0) s = stage(s).parent;
+  return stage(s).phase;
+}
+
+bool TreeBoxes::passes_on(int s, NodeId node) const {
+  for (const schedule::Chain& chain : tree.chains) {
+    int inside = s;
+    while (inside >= 0 && inside != chain.runner) inside = stage(inside).parent;
+    if (inside >= 0 && schedule::only_applies_factor(forms, chain.cascade, node)) return true;
+  }
+  return false;
+}
+
+bool TreeBoxes::combines_parts(int s) const {
+  if (stage(s).chain < 0) return false;
+  const schedule::Chain& chain = tree.chains[static_cast<size_t>(stage(s).chain)];
+  return chain.split() && chain.finisher == s;
+}
+
+schedule::ReducedBlocks TreeBoxes::reduced_blocks(int s, int l) const {
+  schedule::ReducedBlocks blocks;
+  if (stage(s).chain < 0) return blocks;
+  const schedule::Chain& chain = tree.chains[static_cast<size_t>(stage(s).chain)];
+  const bool runs = chain.runner == s, carried = stage(s).reuse == schedule::Reuse::carry;
+  if (!runs && !carried) return blocks;
+  const auto& left = reduced_[static_cast<size_t>(chain.runner)];
+  for (const schedule::CascadeMember& m : chain.cascade.members)
+    if (runs || m.node == stage(s).node)
+      blocks[m.node] = {schedule::block_axis(forms.form(m.node)),
+                        runs ? left[static_cast<size_t>(l)] : left.back()};
+  return blocks;
 }
 
 void TreeBoxes::place(int s) {
   const Stage& t = stage(s);
   Extents full;
   double executions = 1;
-  depends_.push_back(schedule::root_dependences(forms, t.cone));
+  int64_t reduced = 1;
+  if (const int axis = schedule::block_axis(forms.form(t.node)); axis >= 0)
+    reduced = static_cast<int64_t>(extent(t.node, axis));
+  reduced_.push_back({reduced});
+  const bool runs = t.chain >= 0 && tree.chains[static_cast<size_t>(t.chain)].runner == s;
+  depends_.push_back(
+      schedule::root_dependences(forms, t.cone, runs ? reduced_blocks(s, 0) : schedule::ReducedBlocks{}));
   if (t.parent < 0) {
     for (int a = 0; a < forms.form(t.node).parallel_axes(); ++a)
       full.push_back(static_cast<int64_t>(extent(t.node, a)));
@@ -54,10 +106,12 @@ void TreeBoxes::place(int s) {
   std::vector<double> all_trips;
   for (const schedule::LoopChoice& loop : t.loops) {
     Extents next = boxes.back();
-    int64_t& e = next[static_cast<size_t>(loop.axis)];
+    const bool cuts_reduction = static_cast<size_t>(loop.axis) >= next.size();
+    int64_t& e = cuts_reduction ? reduced : next[static_cast<size_t>(loop.axis)];
     const int64_t tile = std::clamp<int64_t>(loop.tile, 1, std::max<int64_t>(e, 1));
     all_trips.push_back(static_cast<double>(e) / static_cast<double>(tile));
     e = tile;
+    reduced_.back().push_back(reduced);
     boxes.push_back(std::move(next));
   }
   boxes_.push_back(std::move(boxes));
@@ -73,14 +127,25 @@ double TreeBoxes::body_executions(int s) const {
 
 const std::map<NodeId, Extents>& TreeBoxes::needed(int s, int l) const {
   const auto [it, fresh] = needed_.try_emplace({s, l});
-  if (fresh) it->second = schedule::needed_extents(forms, stage(s).cone, box(s, l), usual);
+  if (fresh)
+    it->second = schedule::needed_extents(forms, stage(s).cone, box(s, l), usual, reduced_blocks(s, l));
   return it->second;
 }
 
 bool TreeBoxes::read_moves(int s, NodeId node, const Read& read, int axis) const {
   const auto it = dependences(s).find(node);
   if (it == dependences(s).end()) return false;
-  const std::vector<uint64_t>& own = it->second;
+  std::vector<uint64_t> own = it->second;
+  if (stage(s).chain >= 0) {
+    const schedule::Chain& chain = tree.chains[static_cast<size_t>(stage(s).chain)];
+    const int reduced =
+        chain.runner == s && chain.cascade.member_of(node) >= 0 ? schedule::block_axis(forms.form(node)) : -1;
+    if (reduced >= 0) {
+      own.resize(forms.form(node).axes.size(), 0);
+      own[static_cast<size_t>(reduced)] = uint64_t{1}
+                                          << std::min(schedule::block_axis(forms.form(stage(s).node)), 63);
+    }
+  }
   const uint64_t bit = uint64_t{1} << std::min(axis, 63);
   const auto in = [&](const LinearIndex& linear) {
     return std::any_of(linear.terms.begin(), linear.terms.end(), [&](const graph::AxisTerm& t) {
@@ -99,7 +164,20 @@ double TreeBoxes::extent(NodeId node, int axis) const {
       schedule::usual_value(forms.form(node).axes[static_cast<size_t>(axis)].extent, usual));
 }
 
-double TreeBoxes::reduction_points(NodeId node) const {
+double TreeBoxes::reduction_points(int s) const {
+  const schedule::Stage& t = stage(s);
+  const double whole = whole_reduction_points(t.node);
+  if (t.chain < 0) return whole;
+  const schedule::Chain& chain = tree.chains[static_cast<size_t>(t.chain)];
+  const double axis = extent(t.node, schedule::block_axis(forms.form(t.node)));
+  if (combines_parts(s))
+    return std::ceil(
+        axis / static_cast<double>(stage(chain.runner).loops[static_cast<size_t>(chain.part_loop)].tile));
+  if (t.reuse != schedule::Reuse::carry) return whole;
+  return whole * static_cast<double>(reduced_[static_cast<size_t>(chain.runner)].back()) / axis;
+}
+
+double TreeBoxes::whole_reduction_points(NodeId node) const {
   double n = 1;
   const Form& form = forms.form(node);
   for (size_t a = 0; a < form.axes.size(); ++a)
@@ -114,13 +192,15 @@ double TreeBoxes::whole_elements(Value value) const {
   return n;
 }
 
-Extents TreeBoxes::image(NodeId node, const Read& read, const Extents& box) const {
+Extents TreeBoxes::image(NodeId node, const Read& read, const Extents& box,
+                         const schedule::ReducedBlocks& blocks) const {
+  const auto block = blocks.find(node);
   const Form& form = forms.form(node);
   const Shape& shape = forms.graph->type(forms.operand(node, read)).shape;
   const auto axis_extent = [&](int a) {
-    return static_cast<size_t>(a) < box.size()
-               ? box[static_cast<size_t>(a)]
-               : schedule::usual_value(form.axes[static_cast<size_t>(a)].extent, usual);
+    if (static_cast<size_t>(a) < box.size()) return box[static_cast<size_t>(a)];
+    if (block != blocks.end() && block->second.axis == a) return block->second.extent;
+    return schedule::usual_value(form.axes[static_cast<size_t>(a)].extent, usual);
   };
   const auto span = [&](const LinearIndex& linear) {
     int64_t n = 1;
@@ -135,7 +215,7 @@ Extents TreeBoxes::image(NodeId node, const Read& read, const Extents& box) cons
     const IndexExpr& e = read.index[d];
     int64_t n = span(e.linear);
     if (e.gathered) {
-      const Extents indices = image(node, form.reads[static_cast<size_t>(*e.gathered)], box);
+      const Extents indices = image(node, form.reads[static_cast<size_t>(*e.gathered)], box, blocks);
       n = static_cast<int64_t>(std::min(volume(indices), static_cast<double>(whole)));
     }
     for (const graph::QuasiTerm& q : e.quasi) {

@@ -41,20 +41,34 @@ class TreeBoxes {
   const std::map<NodeId, std::vector<uint64_t>>& dependences(int s) const {
     return depends_[static_cast<size_t>(s)];
   }
+  // Reductions that run over blocks within the first `l` loops of stage `s`, at the extents that are left there.
+  schedule::ReducedBlocks reduced_blocks(int s, int l) const;
+  // True if the node, in stage `s`, is computed inside a loop over blocks in which it only passes an operand on.
+  bool passes_on(int s, NodeId node) const;
+  // True if the stage combines the parts of a split reduction and reads none of its operands.
+  bool combines_parts(int s) const;
+  int phase(int s) const;
+  // Nodes that the stage's subtree computes, descending.
+  const std::vector<NodeId>& computed(int s) const { return computed_[static_cast<size_t>(s)]; }
   // Does the place of this read of `node` move with axis `axis` of stage `s`?
   bool read_moves(int s, NodeId node, const graph::Read& read, int axis) const;
   double extent(NodeId node, int axis) const;
-  double reduction_points(NodeId node) const;
+  // Elements that one run of the stage's nest reduces for each element of its result.
+  double reduction_points(int s) const;
+  double whole_reduction_points(NodeId node) const;
   double whole_elements(Value value) const;
   // Elements of `read` that a box of its reader touches, per dimension.
-  Extents image(NodeId node, const graph::Read& read, const Extents& box) const;
+  Extents image(NodeId node, const graph::Read& read, const Extents& box,
+                const schedule::ReducedBlocks& blocks = {}) const;
 
  private:
   void place(int s);
 
   std::vector<std::vector<Extents>> boxes_;
   std::vector<std::vector<double>> trips_;
+  std::vector<std::vector<int64_t>> reduced_;  // per loop: what is left of the block axis
   std::vector<double> executions_;
+  std::vector<std::vector<NodeId>> computed_;
   std::vector<std::map<NodeId, std::vector<uint64_t>>> depends_;
   mutable std::map<std::pair<int, int>, std::map<NodeId, Extents>> needed_;
 };
@@ -70,9 +84,9 @@ std::map<NodeId, std::vector<double>> lane_steps(const TreeBoxes& boxes, int s, 
 Access access_of(const TreeBoxes& boxes, int s, NodeId node, const graph::Read& read,
                  const std::map<NodeId, std::vector<double>>& steps, int lanes);
 
-// The parts of the price, each adding to the estimate.
-void add_work(const TreeBoxes& boxes, const machine::Machine& machine, Estimate& estimate);
-void add_traffic(const TreeBoxes& boxes, const machine::Machine& machine, const CostOptions& options,
-                 Estimate& estimate);
+// The parts of the price, each adding what one phase takes to the estimate.
+void add_work(const TreeBoxes& boxes, int phase, const machine::Machine& machine, Estimate& estimate);
+void add_traffic(const TreeBoxes& boxes, int phase, const machine::Machine& machine,
+                 const CostOptions& options, Estimate& estimate);
 
 }  // namespace fusewise::cost

@@ -23,10 +23,12 @@ class Traffic {
           Estimate& estimate)
       : boxes_(boxes), machine_(machine), options_(options), estimate_(estimate) {}
 
-  void add() {
-    for (int s = 0; s < boxes_.stages(); ++s) add_stage(s);
+  void add(int phase) {
+    for (int s = 0; s < boxes_.stages(); ++s)
+      if (boxes_.phase(s) == phase) add_stage(s);
     for (int s = 0; s < boxes_.stages(); ++s) {
       const Stage& t = boxes_.stage(s);
+      if (boxes_.phase(s) != phase || t.partial) continue;
       if (t.placement == Placement::memory)
         add_whole(boxes_.whole_elements({t.node, 0}) * element_bytes(t.node) * partial_lines({t.node, 0}),
                   false);
@@ -89,9 +91,10 @@ class Traffic {
            producer != boxes_.tree.stage_index(boxes_.forms, node);
   }
 
-  double read_bytes(NodeId node, const Read& read, const Extents& box) const {
+  double read_bytes(NodeId node, const Read& read, const Extents& box,
+                    const schedule::ReducedBlocks& blocks) const {
     const Value operand = boxes_.forms.operand(node, read);
-    const Extents touched = boxes_.image(node, read, box);
+    const Extents touched = boxes_.image(node, read, box, blocks);
     double bytes = volume(touched) * bytes_per_element(boxes_.forms.graph->type(operand));
     if (touched.empty()) return bytes;
     int contiguous = static_cast<int>(touched.size()) - 1;
@@ -111,13 +114,14 @@ class Traffic {
     if (!fresh) return it->second;
     const auto& needed = boxes_.needed(s, l);
     std::map<Value, double> values;
-    for (NodeId node : boxes_.stage(s).cone) {
+    const schedule::ReducedBlocks blocks = boxes_.reduced_blocks(s, l);
+    for (NodeId node : boxes_.computed(s)) {
       const auto box = needed.find(node);
       if (box == needed.end()) continue;
       for (const Read& read : boxes_.forms.form(node).reads)
         if (crosses_border(node, read)) {
           double& most = values[boxes_.forms.operand(node, read)];
-          most = std::max(most, read_bytes(node, read, box->second));
+          most = std::max(most, read_bytes(node, read, box->second, blocks));
         }
       const int own = boxes_.tree.stage_index(boxes_.forms, node);
       if (own >= 0 && boxes_.stage(own).placement != Placement::registers)
@@ -146,7 +150,7 @@ class Traffic {
   void add_stage(int s) {
     const Stage& t = boxes_.stage(s);
     std::vector<NodeId> nodes = t.inlined;
-    nodes.push_back(t.node);
+    if (!boxes_.combines_parts(s)) nodes.push_back(t.node);
     std::map<Value, std::vector<std::pair<NodeId, const Read*>>> reads;
     for (NodeId node : nodes)
       for (const Read& read : boxes_.forms.form(node).reads)
@@ -176,10 +180,11 @@ class Traffic {
 
   double bytes_at(const std::vector<std::pair<NodeId, const Read*>>& from, Position p) const {
     const auto& needed = boxes_.needed(p.stage, p.loops);
+    const schedule::ReducedBlocks blocks = boxes_.reduced_blocks(p.stage, p.loops);
     double most = 0;
     for (const auto& [node, read] : from)
       if (const auto box = needed.find(node); box != needed.end())
-        most = std::max(most, read_bytes(node, *read, box->second));
+        most = std::max(most, read_bytes(node, *read, box->second, blocks));
     return most;
   }
 
@@ -208,9 +213,9 @@ class Traffic {
 
 }  // namespace
 
-void add_traffic(const TreeBoxes& boxes, const machine::Machine& machine, const CostOptions& options,
-                 Estimate& estimate) {
-  Traffic(boxes, machine, options, estimate).add();
+void add_traffic(const TreeBoxes& boxes, int phase, const machine::Machine& machine,
+                 const CostOptions& options, Estimate& estimate) {
+  Traffic(boxes, machine, options, estimate).add(phase);
 }
 
 }  // namespace fusewise::cost

@@ -29,12 +29,16 @@ class StageWork {
     const DataType computed = form_.accumulation ? form_.accumulation->accumulator : arithmetic_type_of(type);
     full_lanes_ = std::max(1, machine.lanes(bits_of(computed) >= 32 ? computed : DataType::float32));
     lanes_ = stage_.vector_axis < 0 ? 1 : full_lanes_;
-    points_ = boxes.executions(s) * volume(boxes.box(s, 0)) * boxes.reduction_points(stage_.node);
+    points_ = boxes.executions(s) * volume(boxes.box(s, 0)) * boxes.reduction_points(s);
     along_ = 1;
     if (stage_.vector_axis >= 0) {
       const auto axis = static_cast<size_t>(stage_.vector_axis);
       along_ = axis < boxes.tile(s).size() ? static_cast<double>(boxes.tile(s)[axis])
                                            : boxes.extent(stage_.node, stage_.vector_axis);
+      const auto blocks = boxes.reduced_blocks(s, boxes.loops(s));
+      if (const auto block = blocks.find(stage_.node);
+          block != blocks.end() && block->second.axis == stage_.vector_axis)
+        along_ = static_cast<double>(block->second.extent);
     }
     along_ = std::max(along_, 1.0);
     vectors_along_ = std::ceil(along_ / lanes_);
@@ -46,6 +50,8 @@ class StageWork {
   }
 
   void add(double& least_points, double& issued, double& useful, double& done_points) {
+    if (boxes_.combines_parts(s_)) return combination();
+    if (stage_.chain >= 0) running_state();
     const bool contracts = form_.accumulation && form_.accumulation->multiply_add;
     if (contracts)
       contraction();
@@ -67,8 +73,8 @@ class StageWork {
     // What is computed, views aside, against computing each element once.
     const PointWork work = point_work(form_, machine_);
     done_points += points_ * work.operations;
-    least_points +=
-        boxes_.whole_elements({stage_.node, 0}) * boxes_.reduction_points(stage_.node) * work.operations;
+    least_points += boxes_.whole_elements({stage_.node, 0}) * boxes_.whole_reduction_points(stage_.node) *
+                    work.operations;
     for (NodeId node : stage_.inlined) {
       const PointWork inner = point_work(boxes_.forms.form(node), machine_);
       done_points += repeats(node) * lanes_of(node) * inner.operations;
@@ -127,6 +133,42 @@ class StageWork {
   double share(NodeId node) const {
     const auto it = share_.find(node);
     return it == share_.end() ? 1 : it->second;
+  }
+
+  // Each block rebases, combines and stores the state of every element; lanes along the axis are folded each time, and
+  // what moves a state on takes a function for a row. Clearing and finishing count as one block more.
+  void running_state() {
+    const schedule::Chain& chain = boxes_.tree.chains[static_cast<size_t>(stage_.chain)];
+    double blocks = boxes_.executions(s_);  // of what is carried: once per block already
+    if (chain.runner == s_)
+      for (int l = chain.part_loop < 0 ? chain.depth : 0; l <= chain.depth; ++l)
+        if (l == chain.depth || l == chain.part_loop) blocks *= std::ceil(boxes_.trips(s_, l));
+    const double ends = chain.runner == s_ ? boxes_.executions(s_) : 0;
+    const double elements = (blocks + ends) * volume(boxes_.box(s_, 0));
+    const bool along_reduction = stage_.vector_axis >= form_.parallel_axes();
+    const double vectors = stage_.vector_axis < 0 || along_reduction ? elements : elements * waste_ / lanes_;
+    estimate_.cycles.memory_access += vectors * (2 * load_cycles + store_cycles);
+    estimate_.cycles.vector += vectors * 2 / alu_per_cycle;
+    if (along_reduction) estimate_.cycles.vector += elements * state_fold_cycles;
+    const int member = chain.cascade.member_of(stage_.node);
+    for (const schedule::CascadeMember& m : chain.cascade.members)
+      if (m.reference == member) estimate_.cycles.function += elements * state_step_cycles;
+  }
+
+  // Loads the parts of every element, each with its step, and adds them up.
+  void combination() {
+    const double vectors =
+        stage_.vector_axis < 0 || stage_.vector_axis >= form_.parallel_axes() ? points_ : vectors_;
+    estimate_.cycles.memory_access += vectors * 2 * load_cycles;
+    estimate_.cycles.vector += vectors * (add_latency + loop_cycles);
+    const schedule::Chain& chain = boxes_.tree.chains[static_cast<size_t>(stage_.chain)];
+    for (const schedule::CascadeMember& m : chain.cascade.members) {
+      const bool last = m.node == stage_.node;
+      const double rows = last ? vectors : points_ / std::max(volume(boxes_.box(s_, 0)), 1.0);
+      if (m.reference >= 0) estimate_.cycles.function += rows * state_step_cycles;
+    }
+    for (NodeId node : stage_.inlined) plain(node);
+    stores();
   }
 
   void find_dependences() {
@@ -194,6 +236,7 @@ class StageWork {
   }
 
   void plain(NodeId node) {
+    if (boxes_.passes_on(s_, node)) return;
     const PointWork work = point_work(boxes_.forms.form(node), machine_);
     double n = node == stage_.node ? vectors_ : repeats(node);
     estimate_.cycles.vector += n * work.cycles.vector;
@@ -252,7 +295,8 @@ class StageWork {
     const Form& form = boxes_.forms.form(node);
     // What a contraction's tile reads, through views or not, is reckoned with its multiply-adds.
     const bool contracts = form_.accumulation && form_.accumulation->multiply_add;
-    const bool in_tile = contracts && (node == stage_.node || is_view(form));
+    const bool passes_on = boxes_.passes_on(s_, node);
+    const bool in_tile = contracts && (node == stage_.node || is_view(form) || passes_on);
     for (const Read& read : form.reads) {
       const Value operand = boxes_.forms.operand(node, read);
       const bool member = boxes_.forms.is_member(operand.node);
@@ -298,14 +342,14 @@ class StageWork {
             std::none_of(q.inner.terms.begin(), q.inner.terms.end(), [&](const graph::AxisTerm& t) {
               return form_.axes[static_cast<size_t>(t.axis)].reduction;
             });
-        const double times = fixed ? n / boxes_.reduction_points(stage_.node) : n;
+        const double times = fixed ? n / boxes_.reduction_points(s_) : n;
         estimate_.cycles.shuffle +=
             times * divisions * index_division_cycles * (access == Access::scattered ? lanes_ : 1);
       }
   }
 
   void stores() {
-    if (stage_.placement == Placement::registers) return;
+    if (stage_.placement == Placement::registers || stage_.partial) return;
     const double elements = boxes_.executions(s_) * volume(boxes_.box(s_, 0));
     int contiguous = stage_.storage.empty() ? -1 : stage_.storage.back();
     const Shape& shape = boxes_.forms.graph->type({stage_.node, 0}).shape;
@@ -325,10 +369,10 @@ class StageWork {
 
 }  // namespace
 
-void add_work(const TreeBoxes& boxes, const machine::Machine& machine, Estimate& estimate) {
+void add_work(const TreeBoxes& boxes, int phase, const machine::Machine& machine, Estimate& estimate) {
   double least = 0, issued = 0, useful = 0, done = 0;
   for (int s = 0; s < boxes.stages(); ++s)
-    StageWork(boxes, s, machine, estimate).add(least, issued, useful, done);
+    if (boxes.phase(s) == phase) StageWork(boxes, s, machine, estimate).add(least, issued, useful, done);
   if (useful > 0) estimate.tail_waste = issued / useful;
   if (least > 0) estimate.recompute = std::max(1.0, done / least);
 }

@@ -6,6 +6,7 @@
 #include "cost/tree_price.h"
 #include "fusion/plain_schedule.h"
 #include "fusion/tiles/choose_schedule.h"
+#include "fusion/tiles/reduction_forms.h"
 #include "schedule/region_forms.h"
 #include "schedule/tree.h"
 
@@ -15,6 +16,9 @@ using graph::Region;
 using schedule::Schedule;
 
 namespace {
+
+// Another form of a reduction must be worth more than the model can tell apart.
+constexpr double least_form_gain = 0.02;
 
 uint64_t position_of(const Region& region, NodeId node) {
   return static_cast<uint64_t>(std::lower_bound(region.nodes.begin(), region.nodes.end(), node) -
@@ -86,7 +90,10 @@ Evaluated price(const PlanContext& context, const Region& region, const schedule
   schedule::TreeResult tree = schedule::build_tree(forms, schedule, context.options->layouts);
   result.verdict = tree.verdict;
   if (!tree.verdict) return result;
-  if (tree.tree.phases > 1)
+  // A split reduction brings a phase of its own, with a price.
+  int splits = 0;
+  for (const schedule::Chain& chain : tree.tree.chains) splits += chain.split() ? 1 : 0;
+  if (tree.tree.phases > 1 + splits)
     result.verdict = Verdict::forbid("phases",
                                      "part of it has to be complete before the rest can begin, which takes a "
                                      "second phase with a barrier");
@@ -106,6 +113,29 @@ const Evaluated* Evaluator::known(const Region& region, int64_t grid_tile) const
   return it == memo_.end() ? nullptr : &it->second;
 }
 
+// What a worker's cache holds comes before what it does not: that would be refused.
+bool Evaluator::better_form(const cost::Estimate& other, const cost::Estimate& best) const {
+  const auto most = static_cast<double>(context_.options->machine.l2_bytes);
+  if ((other.scratch_bytes <= most) != (best.scratch_bytes <= most)) return other.scratch_bytes <= most;
+  return other.microseconds <= best.microseconds * (1 - least_form_gain);
+}
+
+// Each chain of reductions in the form that makes the region cheapest, the others being as they are by then.
+void Evaluator::try_reduction_forms(const schedule::RegionForms& forms, const TileOptions& tiles,
+                                    Schedule schedule, Evaluated& best) {
+  for (NodeId last : chain_ends(forms, tiles.usual)) {
+    Schedule cheapest = schedule;
+    for (const Schedule& other : reduction_forms(forms, context_.options->layouts, context_.options->machine,
+                                                 tiles, schedule, last)) {
+      Evaluated evaluated = price(context_, forms.region, forms, other);
+      if (!evaluated.verdict || !better_form(evaluated.estimate, best.estimate)) continue;
+      best = std::move(evaluated);
+      cheapest = other;
+    }
+    schedule = std::move(cheapest);
+  }
+}
+
 const Evaluated& Evaluator::evaluate(const Region& region, int64_t grid_tile) {
   const auto [it, fresh] = memo_.try_emplace(structure_of(context_, region, grid_tile));
   if (!fresh) return it->second;
@@ -115,8 +145,9 @@ const Evaluated& Evaluator::evaluate(const Region& region, int64_t grid_tile) {
   tiles.order = context_.options->order;
   tiles.usual = context_.options->usual;
   tiles.grid_tile = grid_tile;
-  it->second = price(context_, region, forms,
-                     choose_schedule(forms, context_.options->layouts, context_.options->machine, tiles));
+  Schedule schedule = choose_schedule(forms, context_.options->layouts, context_.options->machine, tiles);
+  it->second = price(context_, region, forms, schedule);
+  if (it->second.verdict) try_reduction_forms(forms, tiles, std::move(schedule), it->second);
   if (!it->second.verdict)
     if (const auto plain = plain_schedule(forms, context_.options->machine, tiles.order, tiles.usual)) {
       Evaluated simple = price(context_, region, forms, *plain);

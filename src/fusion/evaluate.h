@@ -8,6 +8,7 @@
 #include "base/verdict.h"
 #include "cost/estimate.h"
 #include "fusion/context.h"
+#include "fusion/tiles/choose_schedule.h"
 
 namespace fusewise::fusion {
 
@@ -27,6 +28,10 @@ class Evaluator {
   int64_t evaluations() const { return static_cast<int64_t>(memo_.size()); }
 
  private:
+  bool better_form(const cost::Estimate& other, const cost::Estimate& best) const;
+  void try_reduction_forms(const schedule::RegionForms& forms, const TileOptions& tiles,
+                           schedule::Schedule schedule, Evaluated& best);
+
   const PlanContext& context_;
   std::unordered_map<Hash128, Evaluated> memo_;
 };

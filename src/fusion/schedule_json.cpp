@@ -18,7 +18,7 @@ using schedule::StageChoice;
 namespace {
 
 constexpr std::array<std::string_view, 3> placements = {"registers", "scratch", "memory"};
-constexpr std::array<std::string_view, 3> reuses = {"keep", "recompute", "slide"};
+constexpr std::array<std::string_view, 4> reuses = {"keep", "recompute", "slide", "carry"};
 
 template <class Enum>
 Enum parse_enum(std::span<const std::string_view> names, const std::string& text, const std::string& where) {
@@ -36,6 +36,7 @@ StageChoice stage_from_json(const Json& json, const std::vector<NodeId>& nodes, 
   s.parent = json.value("parent", -1);
   s.depth = json.value("depth", 0);
   s.phase = json.value("phase", 0);
+  s.partial = json.value("partial", false);
   s.placement = parse_enum<schedule::Placement>(placements, json.at("placement").get<std::string>(), where);
   s.reuse = parse_enum<schedule::Reuse>(reuses, json.value("reuse", std::string("keep")), where);
   s.slide_axis = json.value("slide_axis", -1);
@@ -59,6 +60,7 @@ Json schedule_to_json(const Schedule& schedule, const std::vector<NodeId>& nodes
     stage["parent"] = s.parent;
     stage["depth"] = s.depth;
     if (s.phase) stage["phase"] = s.phase;
+    if (s.partial) stage["partial"] = true;
     stage["placement"] = placements[static_cast<size_t>(s.placement)];
     if (s.reuse != schedule::Reuse::keep) stage["reuse"] = reuses[static_cast<size_t>(s.reuse)];
     if (s.slide_axis >= 0) stage["slide_axis"] = s.slide_axis;

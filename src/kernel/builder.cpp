@@ -120,6 +120,15 @@ ExprId Builder::apply(ScalarOp op, Type result, ExprId a, ExprId b, ExprId c) {
     return op == ScalarOp::min ? min(a, b) : max(a, b);
   }
   if (op == ScalarOp::cast && type == result) return a;
+  // Times or by 1 is exact for every number; NaN stays NaN.
+  const auto is_one = [&](ExprId id) {
+    const Expr& x = kernel_.exprs[id];
+    return is_constant(x) && scalar_of_bits(x.type.element, x.value).f == 1;
+  };
+  if ((op == ScalarOp::mul || op == ScalarOp::div) && is_float(result.element)) {
+    if (is_one(b)) return a;
+    if (op == ScalarOp::mul && is_one(a)) return b;
+  }
   if (op == ScalarOp::select) {
     if (b == c) return b;
     if (is_constant(kernel_.exprs[a])) return kernel_.exprs[a].value != 0 ? b : c;

@@ -102,6 +102,7 @@ class Counter {
     return extents;
   }
   static void cut(std::vector<int64_t>& extents, const LoopChoice& loop) {
+    if (static_cast<size_t>(loop.axis) >= extents.size()) return;  // parts of a reduction
     int64_t& e = extents[static_cast<size_t>(loop.axis)];
     e = e != unknown && e % loop.tile == 0 ? std::min(e, loop.tile) : unknown;
   }
@@ -204,12 +205,24 @@ class Counter {
       }
       return emit(index, depth + 1, inner);
     }
+    if (static_cast<size_t>(loop.axis) >= extents.size()) return blocks(index, depth, extents);
     const bool last = std::none_of(s.loops.begin() + depth + 1, s.loops.end(),
                                    [&](const LoopChoice& l) { return l.axis == loop.axis; });
     if (last) return interior(index, depth + 1, extents, loop.axis, loop.tile);
     std::vector<int64_t> inner = extents;
     cut(inner, loop);
     emit(index, depth + 1, inner);
+  }
+
+  // The loop over blocks of a reduction, its tail, and what each member does before and after.
+  void blocks(int index, int depth, const std::vector<int64_t>& extents) {
+    const Stage& s = stage(index);
+    const LoopChoice& loop = s.loops[static_cast<size_t>(depth)];
+    const Dim& extent = forms_.form(s.node).axes[static_cast<size_t>(loop.axis)].extent;
+    total_ += 30.0 * static_cast<double>(tree_.chains[static_cast<size_t>(s.chain)].stages.size());
+    emit(index, depth + 1, extents);
+    const bool tail = !s.partial && extent.is_constant() && extent.value() % loop.tile != 0;
+    if (tail && extent.value() > loop.tile) emit(index, depth + 1, extents);
   }
 
   void emit_child(int parent, int child, const std::vector<int64_t>& extents) {

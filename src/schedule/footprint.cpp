@@ -36,8 +36,8 @@ int64_t usual_offset(const Dim& dim, const SymbolValues& values) {
   return dim.is_constant() ? *dim.constant() : dim.evaluate(with_usual(dim, values));
 }
 
-// Where a box begins: constant + sum of coefficient * atom. Atoms below `quasi_atoms` are the root's axes; the others
-// stand for the floors and remainders that index maps take of such sums.
+// Where a box begins: constant + sum of coefficient * atom. Atoms below `block_atom` are the root's axes, that one is
+// the block of a reduction; the others stand for the floors and remainders that index maps take of such sums.
 struct Begin {
   std::vector<std::pair<int, int64_t>> terms;  // ascending atoms
   int64_t constant = 0;
@@ -63,7 +63,8 @@ struct Span {
 
 class NeededBoxes {
  public:
-  NeededBoxes(const RegionForms& forms, const SymbolValues& values) : forms_(forms), values_(values) {}
+  NeededBoxes(const RegionForms& forms, const SymbolValues& values, const ReducedBlocks& blocks)
+      : forms_(forms), values_(values), blocks_(blocks) {}
 
   std::map<NodeId, Extents> find(const std::vector<NodeId>& cone, const Extents& root_tile) {
     for (size_t a = 0; a < root_tile.size(); ++a)
@@ -78,9 +79,10 @@ class NeededBoxes {
   }
 
  private:
-  static constexpr int quasi_atoms = 64;
+  static constexpr int block_atom = 64, quasi_atoms = 65;
   const RegionForms& forms_;
   const SymbolValues& values_;
+  const ReducedBlocks& blocks_;
   std::map<NodeId, std::vector<Span>> boxes_;
   std::map<std::tuple<Begin, int64_t, int64_t>, int> atoms_;
 
@@ -88,6 +90,11 @@ class NeededBoxes {
     const Form& form = forms_.form(node);
     for (size_t a = axes.size(); a < form.axes.size(); ++a)
       axes.push_back({{}, usual_value(form.axes[a].extent, values_)});
+    // All that run over blocks are at the same one.
+    if (const auto block = blocks_.find(node); block != blocks_.end()) {
+      Span& along = axes[static_cast<size_t>(block->second.axis)];
+      along = {{{{block_atom, 1}}, 0}, std::min(along.extent, block->second.extent)};
+    }
     for (const Read& read : form.reads) {
       const Value operand = forms_.operand(node, read);
       if (!std::binary_search(cone.begin(), cone.end(), operand.node, std::greater<>())) continue;
@@ -148,12 +155,14 @@ class NeededBoxes {
 }  // namespace
 
 std::map<NodeId, Extents> needed_extents(const RegionForms& forms, const std::vector<NodeId>& cone,
-                                         const Extents& root_tile, const SymbolValues& values) {
-  return NeededBoxes(forms, values).find(cone, root_tile);
+                                         const Extents& root_tile, const SymbolValues& values,
+                                         const ReducedBlocks& blocks) {
+  return NeededBoxes(forms, values, blocks).find(cone, root_tile);
 }
 
 std::map<NodeId, std::vector<uint64_t>> root_dependences(const RegionForms& forms,
-                                                         const std::vector<NodeId>& cone) {
+                                                         const std::vector<NodeId>& cone,
+                                                         const ReducedBlocks& blocks) {
   std::map<NodeId, std::vector<uint64_t>> depends;
   const Form& root = forms.form(cone.front());
   for (int a = 0; a < root.parallel_axes(); ++a)
@@ -162,7 +171,13 @@ std::map<NodeId, std::vector<uint64_t>> root_dependences(const RegionForms& form
   for (NodeId node : cone) {
     const auto it = depends.find(node);
     if (it == depends.end()) continue;
-    const std::vector<uint64_t> own = it->second;
+    std::vector<uint64_t> own = it->second;
+    if (const auto block = blocks.find(node); block != blocks.end()) {
+      const auto top = blocks.find(cone.front());
+      const int axis = top != blocks.end() ? top->second.axis : block->second.axis;
+      own.resize(forms.form(node).axes.size(), 0);
+      own[static_cast<size_t>(block->second.axis)] = uint64_t{1} << std::min(axis, 63);
+    }
     const auto of_linear = [&](const LinearIndex& linear) {
       uint64_t bits = 0;
       for (const graph::AxisTerm& t : linear.terms)

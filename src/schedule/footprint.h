@@ -15,13 +15,23 @@ using Extents = std::vector<int64_t>;
 // else 128; at least 1.
 int64_t usual_value(const Dim& dim, const SymbolValues& values);
 
+// Reductions that run over blocks of one of their axes, and the extent of a block.
+struct ReducedBlock {
+  int axis = -1;
+  int64_t extent = 1;
+};
+using ReducedBlocks = std::map<NodeId, ReducedBlock>;
+
 // Per node of `cone` (descending ids, the first is the root), the extents of the box that computing a box of
 // `root_tile` at the root needs; whole dimensions where a reader needs them whole.
 std::map<NodeId, Extents> needed_extents(const RegionForms& forms, const std::vector<NodeId>& cone,
-                                         const Extents& root_tile, const SymbolValues& values);
+                                         const Extents& root_tile, const SymbolValues& values,
+                                         const ReducedBlocks& blocks = {});
 
-// Per node of `cone` and per dimension, the root's axes on which the position of its box depends, as a bit set.
+// Per node of `cone` and per dimension, the root's axes on which the position of its box depends, as a bit set. A
+// reduction in `blocks` moves with the root's axis of the same number as its block axis has at the root.
 std::map<NodeId, std::vector<uint64_t>> root_dependences(const RegionForms& forms,
-                                                         const std::vector<NodeId>& cone);
+                                                         const std::vector<NodeId>& cone,
+                                                         const ReducedBlocks& blocks = {});
 
 }  // namespace fusewise::schedule

@@ -18,7 +18,13 @@ struct LowerOptions {
 struct LoweredKernel {
   kernel::Kernel kernel;         // its name is left empty
   std::vector<Value> arguments;  // the value behind each argument buffer: inputs, outputs, temporaries
-  std::vector<Dim> parameters;   // what each run-time parameter stands for
+  // Argument buffers behind those: states of the parts of split reductions, of no use outside the kernel.
+  struct Partial {
+    DataType element = DataType::undefined;
+    Dim elements;
+  };
+  std::vector<Partial> partials;
+  std::vector<Dim> parameters;  // what each run-time parameter stands for
 };
 
 // Of a tree with threads: the bytes that a group's threads share; nothing where they are known at run time only.

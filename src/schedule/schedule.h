@@ -27,12 +27,16 @@ enum class Reuse : uint8_t {
   keep,       // attached outside every loop that it does not depend on: nothing is computed twice
   recompute,  // overlaps are computed again
   slide,      // a ring buffer along one axis: only what the last iteration did not compute
+  carry,  // a reduction inside its reader's loop over blocks of the reduced axis: its state runs along (cascade.h)
 };
 
 // One loop over an axis of the stage's node in steps of `tile` elements. An axis may be cut several times, with
-// falling tiles; what remains after the last loop is the register tile. Where threads share a block, the last loop
-// before those of the threads may be over the first reduction axis of a contraction or window: the reduction then goes
-// on from one of its steps to the next, and what is attached in it is computed for one step.
+// falling tiles; what remains after the last loop is the register tile. Two loops may run over an axis that is reduced:
+// - One serial loop over blocks of it (`block_axis`), of a schedule without threads: what is attached inside computes
+//   one block at a time, and the reduction keeps a running state.
+// - Where threads share a block, the last loop before those of the threads may be over the first reduction axis of a
+//   contraction or window: the reduction then goes on from one of its steps to the next, and what is attached in it is
+//   computed for one step.
 struct LoopChoice {
   int axis = 0;
   int64_t tile = 1;
@@ -46,6 +50,9 @@ struct StageChoice {
   int parent = -1;  // the stage it is attached to (an earlier entry), -1 for a root
   int depth = 0;    // attached inside that many loops of the parent
   int phase = 0;    // roots only: a barrier over all tiles lies between phases
+  // A root that stores the state of every part of the reduced axis: one of its grid loops cuts it into parts of a
+  // fixed size. The other stage of the same node, in a later phase, combines the parts in order and finishes.
+  bool partial = false;
   Placement placement = Placement::memory;
   Reuse reuse = Reuse::keep;
   int slide_axis = -1;  // slide: the axis of this node along which the box moves
@@ -57,6 +64,9 @@ struct StageChoice {
   std::vector<int> storage;  // scratch and registers: dimensions, outermost first
   friend bool operator==(const StageChoice&, const StageChoice&) = default;
 };
+
+// An order of one block that long fixes no order across blocks: sums may be split and carried (cascade.h).
+inline constexpr int64_t unlimited_block = int64_t{1} << 40;
 
 // With more than one thread, a block is the work of a group of threads (of a GPU). What is attached outside of thread
 // loops is computed by all threads of the group together and, in scratch, shared by them; what is attached inside

@@ -12,7 +12,7 @@ namespace fusewise::schedule {
 namespace {
 
 constexpr std::string_view placements[] = {"registers", "scratch", "memory"};
-constexpr std::string_view reuses[] = {"keep", "recompute", "slide"};
+constexpr std::string_view reuses[] = {"keep", "recompute", "slide", "carry"};
 
 }  // namespace
 
@@ -21,6 +21,7 @@ std::string to_text(const StageChoice& s) {
   text +=
       s.parent < 0 ? fmt::format("root phase={}", s.phase) : fmt::format("in={} depth={}", s.parent, s.depth);
   text += fmt::format(" {}", placements[static_cast<size_t>(s.placement)]);
+  if (s.partial) text += " partial";
   if (s.reuse != Reuse::keep) text += fmt::format(" {}", reuses[static_cast<size_t>(s.reuse)]);
   if (s.reuse == Reuse::slide) text += fmt::format("={}", s.slide_axis);
   text += " loops=[";
@@ -98,8 +99,11 @@ StageChoice parse_stage(Line& line) {
     s.placement = Placement::scratch;
   else
     line.expect("memory");
+  s.partial = line.take("partial");
   if (line.take("recompute")) {
     s.reuse = Reuse::recompute;
+  } else if (line.take("carry")) {
+    s.reuse = Reuse::carry;
   } else if (line.take("slide=")) {
     s.reuse = Reuse::slide;
     s.slide_axis = line.number<int>();

@@ -4,7 +4,7 @@
 //   stage %9 root phase=0 memory loops=[0:64 1:16] grid=1 vector=1 storage=[0 1]
 //   stage %7 in=0 depth=2 scratch slide=1 loops=[] vector=-1 storage=[1 0]
 //
-// `in` is the number of the stage it is attached to; after the placement comes the rule of reuse.
+// `in` is the number of the stage it is attached to; after the placement come `partial` and the rule of reuse.
 #pragma once
 
 #include <string>

@@ -78,7 +78,7 @@ class TreeBuilder {
 
   TreeResult build() {
     for (auto step : {&TreeBuilder::check_form, &TreeBuilder::check_stages, &TreeBuilder::find_inlined,
-                      &TreeBuilder::order_children, &TreeBuilder::check_readers,
+                      &TreeBuilder::order_children, &TreeBuilder::check_chains, &TreeBuilder::check_readers,
                       &TreeBuilder::check_registers, &TreeBuilder::check_owned, &TreeBuilder::check_slide,
                       &TreeBuilder::check_threads, &TreeBuilder::check_size}) {
       Verdict verdict = (this->*step)();
@@ -109,9 +109,10 @@ class TreeBuilder {
       if (s.thread_loops < 0 || s.grid_loops + s.thread_loops > static_cast<int>(s.loops.size()))
         return refuse("thread loops that are not there");
       for (const LoopChoice& loop : s.loops) {
-        const bool reduces = loop.axis == rank && reduces_in_steps(i);
-        if (reduces) stage(i).reduction_loop = static_cast<int>(&loop - s.loops.data());
-        if (loop.axis < 0 || (loop.axis >= rank && !reduces) || loop.tile < 1)
+        const bool steps = loop.axis == rank && reduces_in_steps(i);
+        const bool blocks = tree_.threads == 1 && loop.axis >= rank && loop.axis == block_axis(form);
+        if (steps) stage(i).reduction_loop = static_cast<int>(&loop - s.loops.data());
+        if (loop.axis < 0 || (loop.axis >= rank && !steps && !blocks) || loop.tile < 1)
           return refuse("a loop over an axis that is not there");
         const auto [outer, first] = cut.emplace(loop.axis, loop.tile);
         if (!first && loop.tile > outer->second) return refuse("an inner tile is larger than the outer one");
@@ -155,13 +156,14 @@ class TreeBuilder {
     for (int i = 0; i < count(); ++i) {
       const Stage& s = stage(i);
       const auto& nodes = forms_.region.nodes;
+      if (s.parent < 0 && s.placement != Placement::memory)
+        return Verdict::forbid("malformed", "a root stores to memory", {s.node});
+      if (s.parent < 0) tree_.phases = std::max(tree_.phases, s.phase + 1);
+      if (s.partial) continue;
       int& slot = tree_.stage_of[static_cast<size_t>(std::lower_bound(nodes.begin(), nodes.end(), s.node) -
                                                      nodes.begin())];
       if (slot != -1) return Verdict::forbid("malformed", "a node has two stages", {s.node});
       slot = i;
-      if (s.parent < 0 && s.placement != Placement::memory)
-        return Verdict::forbid("malformed", "a root stores to memory", {s.node});
-      if (s.parent < 0) tree_.phases = std::max(tree_.phases, s.phase + 1);
     }
     for (Value v : forms_.region.outputs) {
       const int i = tree_.stage_index(forms_, v.node);
@@ -173,31 +175,74 @@ class TreeBuilder {
       if (form.accumulation && tree_.stage_index(forms_, node) < 0)
         return Verdict::forbid("missing-stage", "a reduction needs a stage of its own", {node});
     for (const Stage& s : tree_.stages)
-      if (s.placement == Placement::memory && !forms_.is_output(s.node))
+      if (s.placement == Placement::memory && !forms_.is_output(s.node) && !s.partial)
         tree_.temporaries.push_back({s.node, 0});
     std::sort(tree_.temporaries.begin(), tree_.temporaries.end());
     return Verdict::allow();
   }
 
+  // What is computed where `from` are: members without a stage above them. `read`: the stages that they read.
+  std::set<NodeId> inlined_above(const std::vector<NodeId>& from, bool themselves,
+                                 std::set<int>& read_stages) {
+    std::set<NodeId> seen;
+    std::vector<NodeId> work;
+    const auto visit = [&](NodeId producer) {
+      if (!forms_.is_member(producer)) return;
+      const int owner = tree_.stage_index(forms_, producer);
+      if (owner >= 0)
+        read_stages.insert(owner);
+      else if (seen.insert(producer).second)
+        work.push_back(producer);
+    };
+    for (NodeId node : from) {
+      if (themselves)
+        visit(node);
+      else
+        work.push_back(node);
+    }
+    while (!work.empty()) {
+      const NodeId node = work.back();
+      work.pop_back();
+      for (const Read& read : forms_.form(node).reads) visit(forms_.operand(node, read).node);
+    }
+    return seen;
+  }
+
   Verdict find_inlined() {
     reads_.assign(tree_.stages.size(), {});
     for (int i = 0; i < count(); ++i) {
-      std::set<NodeId> seen;
-      std::vector<NodeId> work = {stage(i).node};
-      while (!work.empty()) {
-        const NodeId node = work.back();
-        work.pop_back();
-        for (const Read& read : forms_.form(node).reads) {
-          const NodeId producer = forms_.operand(node, read).node;
-          if (!forms_.is_member(producer)) continue;
-          const int owner = tree_.stage_index(forms_, producer);
-          if (owner >= 0)
-            reads_[static_cast<size_t>(i)].insert(owner);
-          else if (seen.insert(producer).second)
-            work.push_back(producer);
-        }
-      }
+      const std::set<NodeId> seen = inlined_above({stage(i).node}, false, reads_[static_cast<size_t>(i)]);
       stage(i).inlined.assign(seen.begin(), seen.end());
+    }
+    return Verdict::allow();
+  }
+
+  // The steps of a group's reductions keep their accumulators; no state runs along.
+  Verdict refuse_chains() {
+    for (const Stage& s : tree_.stages)
+      if (s.partial || s.reuse == Reuse::carry)
+        return Verdict::forbid("threads", "a running state where threads share a block", {s.node});
+    return Verdict::allow();
+  }
+
+  // A stage that combines parts computes what the state is multiplied with, and nothing of what is summed.
+  Verdict check_chains() {
+    if (tree_.threads > 1) return refuse_chains();
+    Verdict verdict = find_chains(forms_, tree_);
+    if (!verdict) return verdict;
+    for (const Chain& chain : tree_.chains) {
+      if (!chain.split()) continue;
+      const auto finisher = static_cast<size_t>(chain.finisher);
+      std::vector<NodeId> factors;
+      for (const CascadeMember& m : chain.cascade.members)
+        for (const CascadeMember::Factor& f : m.factors) factors.push_back(f.node);
+      reads_[finisher].clear();
+      const std::set<NodeId> seen = inlined_above(factors, true, reads_[finisher]);
+      for (int s : chain.stages) reads_[finisher].erase(s);
+      stage(chain.finisher).inlined.assign(seen.begin(), seen.end());
+      if (stage(root_of(chain.finisher)).phase <= stage(chain.runner).phase)
+        return Verdict::forbid("phase", "parts are combined in the phase that computes them",
+                               {stage(chain.finisher).node});
     }
     return Verdict::allow();
   }
@@ -229,18 +274,34 @@ class TreeBuilder {
     return i;
   }
 
+  // True if the stage runs within the chain's loop over blocks.
+  bool inside_blocks(int i, int chain) {
+    const Chain& c = tree_.chains[static_cast<size_t>(chain)];
+    const int below = branch_below(i, c.runner);
+    return below == c.runner || (below >= 0 && stage(below).depth > c.depth);
+  }
+
   Verdict check_readers() {
     for (int i = 0; i < count(); ++i) {
       for (int producer : reads_[static_cast<size_t>(i)]) {
-        const Stage& p = stage(producer);
-        const int earlier = stage(root_of(producer)).phase;
-        if (p.placement == Placement::memory && earlier < stage(root_of(i)).phase) continue;
+        int owner = producer;
+        if (stage(producer).reuse == Reuse::carry && !inside_blocks(i, stage(producer).chain)) {
+          owner = tree_.chains[static_cast<size_t>(stage(producer).chain)].finisher;
+          if (i == owner) continue;
+          // Children run in the order of their nodes.
+          if (stage(i).node < stage(owner).node)
+            return Verdict::forbid("carry", "a running value is read before it is final",
+                                   {stage(producer).node, stage(i).node});
+        }
+        const Stage& p = stage(owner);
+        const int earlier = stage(root_of(owner)).phase;
+        if (stage(producer).placement == Placement::memory && earlier < stage(root_of(i)).phase) continue;
         if (p.parent < 0)
           return Verdict::forbid("phase", "a value is read in the phase that computes it",
                                  {p.node, stage(i).node});
         const int below = branch_below(i, p.parent);
         const bool visible =
-            below == p.parent || (below >= 0 && stage(below).depth >= p.depth && below != producer);
+            below == p.parent || (below >= 0 && stage(below).depth >= p.depth && below != owner);
         if (!visible)
           return Verdict::forbid("not-visible",
                                  "a stage reads a value that is computed in another part of the tree",
@@ -332,12 +393,18 @@ class TreeBuilder {
       std::map<NodeId, std::vector<int>> along;
       for (int i = 0; i < count(); ++i) {
         const Stage& s = stage(i);
-        if (s.parent < 0 || root_of(i) != r || s.placement != Placement::memory) continue;
-        if (s.parent != r)
+        const bool carried = s.reuse == Reuse::carry;
+        const Chain* chain = carried ? &tree_.chains[static_cast<size_t>(s.chain)] : nullptr;
+        const int owner = carried ? chain->finisher : i;
+        if (s.parent < 0 || root_of(owner) != r || s.placement != Placement::memory) continue;
+        const int parent = owner == r ? r : stage(owner).parent;
+        int depth = carried ? stage(owner).depth : s.depth;
+        if (owner == r) depth = chain->split() ? root.grid_loops : chain->depth;
+        if (parent != r)
           return Verdict::forbid("not-owned", "an output must be attached to the root of its tree", {s.node});
         if (along.empty()) along = needed_along(root);
         const std::vector<int>& own = along.at(s.node);
-        for (int l = 0; l < s.depth; ++l) {
+        for (int l = 0; l < depth; ++l) {
           const LoopChoice& loop = root.loops[static_cast<size_t>(l)];
           if (forms_.form(root.node).axes[static_cast<size_t>(loop.axis)].extent.is(1)) continue;
           if (std::count(own.begin(), own.end(), loop.axis) != 1)

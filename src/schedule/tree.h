@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/verdict.h"
+#include "schedule/cascade.h"
 #include "schedule/region_forms.h"
 #include "schedule/schedule.h"
 
@@ -25,6 +26,18 @@ struct Stage : StageChoice {
   // All that this stage's subtree computes (its node, inlined ones, the same of its children), descending: the
   // order in which boxes propagate from consumers to producers.
   std::vector<NodeId> cone;
+  int chain = -1;  // into Tree::chains, of a stage that carries, runs or finishes a state
+};
+
+// A reduction over blocks of its axis, with the earlier ones that are carried along: a running state.
+struct Chain {
+  Cascade cascade;
+  std::vector<int> stages;  // per member: where its result goes; the last is the stage that finishes
+  int runner = -1;          // the stage with the loop over blocks
+  int finisher = -1;        // the same, or the stage that combines the parts
+  int depth = 0;            // of the loop over blocks among the runner's loops
+  int part_loop = -1;       // split: the runner's grid loop over the parts
+  bool split() const { return part_loop >= 0; }
 };
 
 struct Tree {
@@ -34,6 +47,7 @@ struct Tree {
   int threads = 1;
   ReductionOrder order;
   Layouts layouts;  // of the region's border and members
+  std::vector<Chain> chains;
   // Values that live in memory although no reader outside the region needs them (read across phases), ascending.
   std::vector<Value> temporaries;
   int stage_index(const RegionForms& forms, NodeId node) const;
@@ -46,8 +60,12 @@ struct TreeResult {
 
 // Refuses, with the reason, a schedule that would compute a wrong result or that no loop nest can carry out: reason
 // codes "malformed" (not even a schedule of this region), "missing-stage", "not-visible", "not-owned", "registers",
-// "phase", "slide", "threads", "code-size".
+// "phase", "slide", "threads", "code-size"; for running states "order" (the order of reductions is fixed), "carry" (a
+// stage in the wrong place), and those of derive_cascade.
 TreeResult build_tree(const RegionForms& forms, const Schedule& schedule, const Layouts& layouts);
+
+// The part of build_tree that finds and checks the running states; stages have their inlined members and children.
+Verdict find_chains(const RegionForms& forms, Tree& tree);
 
 // The axis of `consumer`'s form that runs along dimension `dim` of the value at `read`, one to one and with the
 // same extent; -1 if there is none.

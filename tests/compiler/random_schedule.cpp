@@ -217,4 +217,84 @@ class Chooser {
 
 Schedule random_schedule(const RegionForms& forms, Random& random) { return Chooser(forms, random).choose(); }
 
+namespace {
+
+// Makes room for a stage at `place`: numbers of parents behind it move up.
+void insert_stage(Schedule& schedule, int place, StageChoice stage) {
+  for (StageChoice& s : schedule.stages)
+    if (s.parent >= place) ++s.parent;
+  schedule.stages.insert(schedule.stages.begin() + place, std::move(stage));
+}
+
+}  // namespace
+
+bool draw_blocks(const RegionForms& forms, Random& random, Schedule& schedule) {
+  std::vector<int> reductions;
+  for (int i = 0; i < static_cast<int>(schedule.stages.size()); ++i) {
+    const StageChoice& s = schedule.stages[static_cast<size_t>(i)];
+    if (forms.form(s.node).accumulation && s.placement != Placement::registers && !s.partial &&
+        s.reuse != Reuse::carry && s.reuse != Reuse::slide)
+      reductions.push_back(i);
+  }
+  if (reductions.empty()) return false;
+  int runner = random.one_of(reductions);
+  const NodeId node = schedule.stages[static_cast<size_t>(runner)].node;
+  const int axis = schedule::block_axis(forms.form(node));
+  std::set<NodeId> members;
+  const schedule::CascadeResult chain = schedule::derive_cascade(forms, node, std::nullopt);
+  if (chain.verdict)
+    for (const schedule::CascadeMember& m : chain.cascade.members)
+      if (m.node != node) members.insert(m.node);
+
+  const bool split = random.chance(50);
+  const int finisher = runner;
+  int root = runner;
+  while (schedule.stages[static_cast<size_t>(root)].parent >= 0)
+    root = schedule.stages[static_cast<size_t>(root)].parent;
+  const int phase = schedule.stages[static_cast<size_t>(root)].phase;
+  const int64_t block = random.one_of<int64_t>({1, 2, 3, 5, 7, 8, 13, 16, 31, 64});
+  if (split) {
+    StageChoice partial = schedule.stages[static_cast<size_t>(runner)];
+    partial.partial = true;
+    partial.parent = -1;
+    partial.depth = 0;
+    partial.phase = phase;
+    partial.placement = Placement::memory;
+    partial.reuse = Reuse::keep;
+    for (StageChoice& s : schedule.stages)
+      if (s.parent < 0 && s.phase >= phase) ++s.phase;
+    partial.loops.insert(partial.loops.begin() + partial.grid_loops,
+                         {axis, block * random.one_of<int64_t>({1, 1, 2, 3, 5})});
+    ++partial.grid_loops;
+    insert_stage(schedule, ++runner, partial);
+  }
+  StageChoice& state = schedule.stages[static_cast<size_t>(runner)];
+  const int place = static_cast<int>(
+      random.between(state.parent < 0 ? state.grid_loops : 0, static_cast<int64_t>(state.loops.size())));
+  state.loops.insert(state.loops.begin() + place, {axis, block});
+  const int parent = schedule.stages[static_cast<size_t>(finisher)].parent;
+  for (int i = 0; i < static_cast<int>(schedule.stages.size()); ++i) {
+    StageChoice& s = schedule.stages[static_cast<size_t>(i)];
+    if (i == runner) continue;
+    if (s.parent == finisher && i != runner) {
+      // What the reduction alone reads moves inside, mostly.
+      s.parent = runner;
+      const bool inside = s.depth > place || random.chance(70);
+      s.depth = inside && s.depth <= place ? place + 1 : inside ? s.depth + 1 : s.depth;
+      if (split) s.depth = place + 1;
+      if (s.reuse == Reuse::slide) s.reuse = Reuse::keep;
+      s.slide_axis = -1;
+    }
+    const bool beside = s.parent == parent || s.parent == runner;
+    if (members.count(s.node) && beside && i > runner && s.parent >= 0 &&
+        s.placement != Placement::registers) {
+      s.parent = runner;
+      s.depth = place + 1;
+      s.reuse = Reuse::carry;
+      s.slide_axis = -1;
+    }
+  }
+  return true;
+}
+
 }  // namespace fusewise::test

@@ -10,4 +10,8 @@ namespace fusewise::test {
 
 schedule::Schedule random_schedule(const schedule::RegionForms& forms, Random& random);
 
+// The schedule with one of its reductions run over blocks or in parts of odd sizes, earlier ones of its chain carried
+// along where they hang beside it. Nothing where there is no reduction.
+bool draw_blocks(const schedule::RegionForms& forms, Random& random, schedule::Schedule& schedule);
+
 }  // namespace fusewise::test

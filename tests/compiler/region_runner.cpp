@@ -163,6 +163,30 @@ bool same_element(DataType type, const std::byte* a, const std::byte* b) {
   return std::isnan(x.f) && std::isnan(y.f);
 }
 
+// Within the bound of the interpreter in double precision, NaN and infinities as the reference has them.
+std::string compare_bounded(const RegionOracle& oracle, Value v, const char* buffer) {
+  const Layout layout = oracle.layout_of(v);
+  const std::vector<int64_t> shape = oracle.shape_of(v);
+  Tensor physical(oracle.graph->type(v).element, {physical_count(layout, shape)});
+  auto bytes = physical.mutable_bytes();
+  std::memcpy(bytes.data(), buffer, bytes.size());
+  const Tensor actual = from_layout(physical, layout, shape);
+  const Tensor& reference = oracle.values.at(v);
+  const auto size = static_cast<size_t>(bytes_of(actual.element));
+  if (is_float(actual.element))
+    for (int64_t i = 0; i < actual.count(); ++i) {
+      const size_t at = static_cast<size_t>(i) * size;
+      const double got = load_scalar(actual.bytes().data() + at, actual.element).f;
+      const double want = load_scalar(reference.bytes().data() + at, actual.element).f;
+      if (std::isfinite(want) ? !std::isfinite(got) : std::isnan(want) ? !std::isnan(got) : got != want)
+        return fmt::format("value {} element {} is {}, wanted {}", v.node, i, got, want);
+    }
+  const graph::Deviation worst = graph::worst_deviation(oracle.bounded.at(v), actual);
+  if (worst.within()) return {};
+  return fmt::format("value {} element {} is {}, wanted {} within {}", v.node, worst.index, worst.actual,
+                     worst.value, worst.bound);
+}
+
 std::vector<Guarded> buffers_of(const RegionOracle& oracle, const schedule::LoweredKernel& lowered) {
   std::vector<Guarded> result;
   for (const std::vector<char>& bytes : argument_bytes(oracle, lowered)) {
@@ -193,6 +217,10 @@ std::vector<std::vector<char>> argument_bytes(const RegionOracle& oracle,
     std::copy_n(reinterpret_cast<const char*>(physical.bytes().data()), physical.bytes().size(),
                 result.back().data());
   }
+  for (const schedule::LoweredKernel::Partial& partial : lowered.partials)
+    result.emplace_back(static_cast<size_t>(partial.elements.evaluate(oracle.symbols)) *
+                            static_cast<size_t>(bytes_of(partial.element)),
+                        '\xFF');
   return result;
 }
 
@@ -203,6 +231,10 @@ std::string compare_arguments(const RegionOracle& oracle, const schedule::Lowere
     if (oracle.is_input(v) ||
         !std::binary_search(oracle.region.outputs.begin(), oracle.region.outputs.end(), v))
       continue;
+    if (!oracle.bounded.empty()) {
+      if (std::string wrong = compare_bounded(oracle, v, arguments[i]); !wrong.empty()) return wrong;
+      continue;
+    }
     const DataType type = oracle.graph->type(v).element;
     const auto size = static_cast<size_t>(bytes_of(type));
     const std::vector<int64_t> shape = oracle.shape_of(v);
@@ -249,6 +281,11 @@ RegionOracle::RegionOracle(const graph::Graph& of_graph, graph::Region of_region
   const std::vector<Tensor> results = graph::interpret(*graph, inputs, options);
   for (size_t i = 0; i < options.also.size(); ++i)
     values[options.also[i]] = results[graph->outputs.size() + i];
+}
+
+void RegionOracle::allow_any_order(const std::vector<Tensor>& inputs) {
+  const std::vector<graph::BoundedTensor> expected = graph::interpret_bounded(*graph, inputs);
+  for (size_t i = 0; i < graph->outputs.size(); ++i) bounded[graph->outputs[i].value] = expected[i];
 }
 
 Layout RegionOracle::layout_of(Value v) const {
@@ -360,7 +397,8 @@ std::string check_region(const graph::Graph& graph, const graph::Region& region,
     return fmt::format("refused: {}: {}", built.verdict.code, built.verdict.detail);
   schedule::LowerOptions options;
   options.vector_lanes = how.vector_bits / 32;
-  const RegionOracle oracle(graph, region, layouts, inputs);
+  RegionOracle oracle(graph, region, layouts, inputs);
+  if (how.any_order) oracle.allow_any_order(inputs);
   const schedule::LoweredKernel lowered = schedule::lower(forms, built.tree, options);
   const auto failed = [&](const char* where, const std::string& what, const kernel::Kernel& kernel) {
     return fmt::format("{}: {}\n{}", where, what, kernel::print(kernel));

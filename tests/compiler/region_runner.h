@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/interpreter/double_interpreter.h"
 #include "graph/interpreter/tensor.h"
 #include "graph/region.h"
 #include "schedule/lower.h"
@@ -20,6 +21,7 @@ struct RegionRun {
   bool interpret_lowered = true, interpret_passed = true, compile = true;
   std::string target = "native";
   int vector_bits = 256;
+  bool any_order = false;  // compare within the bounds of default numerics
 };
 
 // A region on given inputs, and what the reference interpreter makes of them. Graph and layouts must stay alive.
@@ -31,6 +33,9 @@ struct RegionOracle {
   graph::Region region;
   std::map<graph::Value, graph::Tensor> values;  // row-major: what the region reads and writes
   SymbolValues symbols;
+  // Where given, outputs need only lie within these bounds.
+  std::map<graph::Value, graph::BoundedTensor> bounded;
+  void allow_any_order(const std::vector<graph::Tensor>& inputs);
 
   // Runs a kernel (as lowered, or what passes or a test made of it) in the kernel interpreter. Empty if it is right,
   // else what differs or what the interpreter found.

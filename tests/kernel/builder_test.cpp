@@ -49,6 +49,17 @@ TEST_F(BuilderTest, EqualExpressionsHaveEqualIds) {
   EXPECT_NE(b.add(x, y), b.add(x, z));
 }
 
+TEST_F(BuilderTest, TimesOrByOneIsTheOperand) {
+  const Type type = {DataType::float32, 1};
+  const ExprId one = b.floating(type, 1),
+               value = b.bitcast(type, b.apply(ScalarOp::cast, {DataType::int32, 1}, x));
+  EXPECT_EQ(b.apply(ScalarOp::mul, type, value, one), value);
+  EXPECT_EQ(b.apply(ScalarOp::mul, type, one, value), value);
+  EXPECT_EQ(b.apply(ScalarOp::div, type, value, one), value);
+  EXPECT_NE(b.apply(ScalarOp::div, type, one, value), value);
+  EXPECT_NE(b.apply(ScalarOp::mul, type, value, b.floating(type, -1)), value);
+}
+
 TEST_F(BuilderTest, SumsAreOrderedFromOuterToInner) {
   EXPECT_EQ(text(b.add(c(5), b.add(b.mul(c(4), z), b.add(x, b.mul(c(3), n))))), "n * 3 + x + z * 4 + 5");
   EXPECT_EQ(text(b.sub(n, b.mul(x, c(2)))), "n - x * 2");

@@ -116,8 +116,9 @@ StmtId Lowering::emit_accumulate_body(int index, const Box& box, const KnownGuar
 StmtId Lowering::begin_accumulation(int index, const Box& box, BufferId accumulators) {
   const graph::Accumulation& how = *forms_.form(stage(index).node).accumulation;
   const Tile tile = tile_of(index, box);
-  return over_tile(tile,
-                   builder_.store(accumulators, tile.position, identity_of(how.combine, how.accumulator)));
+  const ExprId begin =
+      runs(index) ? running_value(index, tile.coordinates) : identity_of(how.combine, how.accumulator);
+  return over_tile(tile, builder_.store(accumulators, tile.position, begin));
 }
 
 StmtId Lowering::accumulate(int index, const Box& box, const KnownGuards& known, BufferId accumulators,
@@ -137,7 +138,11 @@ StmtId Lowering::accumulate(int index, const Box& box, const KnownGuards& known,
 StmtId Lowering::finish_accumulation(int index, const Box& box, BufferId accumulators) {
   const Tile tile = tile_of(index, box);
   std::vector<StmtId> stores;
-  store_element(index, tile.coordinates, builder_.load(accumulators, tile.position), tile.mask, stores);
+  const ExprId result = builder_.load(accumulators, tile.position);
+  if (runs(index))
+    update_state(index, tile.coordinates, result, tile.mask, stores);
+  else
+    store_element(index, tile.coordinates, result, tile.mask, stores);
   return over_tile(tile, builder_.block(std::move(stores)));
 }
 
@@ -152,6 +157,11 @@ StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, Buf
   const auto axis = static_cast<size_t>(reduction);
   ExprId begin = zero(), end = dim_expr(form.axes[axis].extent);
   if (part && reduction == form.parallel_axes()) std::tie(begin, end) = *part;
+  const auto block = block_of_.find(node);
+  const bool in_block = block != block_of_.end() && reduction == block_axis(form);
+  // Inside a loop over blocks the axis counts from the block's beginning.
+  const ExprId origin = in_block ? block->second.low : zero();
+  if (in_block) end = block->second.extent.value;
   std::vector<const Guard*> rest;
   for (const Guard* guard : open) {
     int64_t coefficient = 0;
@@ -168,7 +178,7 @@ StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, Buf
     }
     // low <= c * r + other < high  =>  ceil((low - other) / c) <= r < ceil((high - other) / c)
     Coordinates at_zero = axes;
-    at_zero[axis] = zero();
+    at_zero[axis] = origin;
     const ExprId other = index_expr(node, guard->expr, at_zero, kernel::none);
     const ExprId step = builder_.integer(coefficient);
     const auto ceiling = [&](const Dim& limit) {
@@ -181,7 +191,7 @@ StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, Buf
   const auto trips = builder_.constant_value(builder_.sub(end, begin));
   if (trips && *trips <= 0) return builder_.block({});
   if (trips == 1) {
-    axes[axis] = begin;
+    axes[axis] = builder_.add(origin, begin);
     return reduction_nest(index, box, tile, accumulators, axes, reduction + 1, rest, part);
   }
   // Few constant taps of the innermost loop are unrolled, so that neighbouring windows share their loads; so are taps
@@ -199,7 +209,7 @@ StmtId Lowering::reduction_nest(int index, const Box& box, const Tile& tile, Buf
   const VariableId k = builder_.variable("k", {DataType::int64, 1});
   builder_.set_range(
       k, 0, trips && builder_.constant_value(begin) == 0 ? *trips - 1 : std::numeric_limits<int64_t>::max());
-  axes[axis] = builder_.read(k);
+  axes[axis] = builder_.add(origin, builder_.read(k));
   const StmtId body = reduction_nest(index, box, tile, accumulators, axes, reduction + 1, rest, part);
   return builder_.loop(unrolled ? LoopKind::unrolled : LoopKind::serial, k, begin, end, 1, body);
 }

@@ -16,8 +16,6 @@ using kernel::Type;
 
 namespace {
 
-// A block this long is the whole axis.
-constexpr int64_t unlimited_block = int64_t{1} << 40;
 // Levels of the binary counter for a run-time extent.
 constexpr int64_t most_levels = 31;
 
@@ -72,13 +70,18 @@ StmtId Lowering::emit_blocked_reduction(int index, const Box& box) {
   std::vector<StmtId> statements;
   const BufferId partial = register_buffer("partial", blocks.type, blocks.elements, statements);
   const ExprId extent = dim_expr(blocks.extent);
+  const auto at_hand = block_of_.find(s.node);
   const auto one_block = [&](ExprId base, ExprId length) {
     return blocks.along_reduction ? vector_lanes(blocks, partial, base, length)
                                   : parallel_lanes(blocks, partial, base, length);
   };
   const bool single =
       blocks.order.block >= unlimited_block || builder_.range(extent).high <= blocks.order.block;
-  if (single) {
+  if (at_hand != block_of_.end()) {
+    const ExprId inner = dim_expr(elements_per_index(form));
+    statements.push_back(one_block(builder_.mul(at_hand->second.low, inner),
+                                   builder_.mul(at_hand->second.extent.value, inner)));
+  } else if (single) {
     statements.push_back(one_block(zero(), extent));
   } else {
     const ExprId fits = builder_.less(extent, builder_.integer(blocks.order.block + 1));
@@ -90,7 +93,13 @@ StmtId Lowering::emit_blocked_reduction(int index, const Box& box) {
   }
   const Tile last = tile_of(index, box);
   std::vector<StmtId> stores;
-  store_element(index, last.coordinates, builder_.load(partial, last.position), last.mask, stores);
+  const ExprId result = builder_.load(partial, last.position);
+  if (runs(index))
+    update_state(index, last.coordinates,
+                 combined(blocks.combine, blocks.type, running_value(index, last.coordinates), result),
+                 last.mask, stores);
+  else
+    store_element(index, last.coordinates, result, last.mask, stores);
   statements.push_back(over_tile(last, builder_.block(std::move(stores))));
   return builder_.block(std::move(statements));
 }

@@ -17,12 +17,6 @@ Extent Lowering::domain_extent(const Dim& dim) {
   return e;
 }
 
-Box Lowering::whole_box(const Shape& shape) {
-  Box box;
-  for (const Dim& dim : shape) box.push_back({zero(), domain_extent(dim), true});
-  return box;
-}
-
 namespace {
 
 // At most one element: what a reader's border has cut from a point counts as one, so that a box that an inner loop
@@ -44,6 +38,8 @@ BoxDim Lowering::image_along(NodeId consumer, const Read& read, size_t dim, cons
   Box axes = box;
   for (size_t a = box.size(); a < form.axes.size(); ++a)
     axes.push_back({zero(), domain_extent(form.axes[a].extent), true});
+  if (const auto block = block_of_.find(consumer); block != block_of_.end())
+    axes[static_cast<size_t>(block_axis(form))] = block->second;
 
   const int same = identity_axis(form, read, static_cast<int>(dim), domain);
   if (same >= 0) return axes[static_cast<size_t>(same)];

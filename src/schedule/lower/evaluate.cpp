@@ -148,7 +148,10 @@ ExprId Lowering::argument_address(Value value, const Coordinates& coordinates) {
 }
 
 ExprId Lowering::stage_address(int index, const Coordinates& coordinates) {
-  const Storage& storage = *storage_[static_cast<size_t>(index)];
+  return address_in(*storage_[static_cast<size_t>(index)], coordinates);
+}
+
+ExprId Lowering::address_in(const Storage& storage, const Coordinates& coordinates) {
   ExprId address = zero();
   for (size_t d = 0; d < coordinates.size(); ++d) {
     const bool ring = static_cast<int>(d) == storage.ring_dim;
@@ -160,6 +163,7 @@ ExprId Lowering::stage_address(int index, const Coordinates& coordinates) {
 }
 
 ExprId Lowering::value_at(Value value, const Coordinates& coordinates, ExprId mask) {
+  if (const ExprId running = overridden(value, coordinates, mask); running != kernel::none) return running;
   if (const auto argument = arguments_.find(value); argument != arguments_.end())
     return masked_load(argument->second, argument_address(value, coordinates), mask);
   if (forms_.is_member(value.node)) {

@@ -24,6 +24,22 @@ Lowering::Lowering(const RegionForms& forms, const Tree& tree, const LowerOption
   for (Value v : forms_.inputs) argument(v, false);
   for (Value v : forms_.region.outputs) argument(v, true);
   for (Value v : tree_.temporaries) argument(v, true);
+  for (const Chain& chain : tree_.chains) {
+    partials_.emplace_back();
+    if (!chain.split()) continue;
+    const Stage& runner = stage(chain.runner);
+    const Form& form = forms_.form(runner.node);
+    const Dim& extent = form.axes[static_cast<size_t>(block_axis(form))].extent;
+    const Dim parts = ceil_div(extent, Dim(runner.loops[static_cast<size_t>(chain.part_loop)].tile));
+    for (const CascadeMember& member : chain.cascade.members) {
+      kernel::Buffer buffer;
+      buffer.name = "p" + std::to_string(result_.partials.size());
+      buffer.element = forms_.form(member.node).accumulation->accumulator;
+      buffer.written = true;
+      partials_.back().push_back(builder_.buffer(buffer));
+      result_.partials.push_back({buffer.element, parts * product(shape_of(member.node))});
+    }
+  }
 }
 
 LoweredKernel Lowering::run() {

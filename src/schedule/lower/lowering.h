@@ -1,7 +1,8 @@
 // The state and the parts of lowering one tree. Split over files by what they emit: boxes_of_tree.cpp (which box
 // every producer needs), evaluate.cpp (a value at given coordinates), stages.cpp (loop nests and elementwise
-// bodies), accumulate.cpp (contractions and windows), blocked_reduction.cpp (reductions in lanes and blocks), threads.cpp (what the
-// threads of a group compute together).
+// bodies), accumulate.cpp (contractions and windows), blocked_reduction.cpp (reductions in lanes and blocks),
+// running_state.cpp (reductions over blocks of their axis, and in parts), threads.cpp (what the threads of a group
+// compute together).
 #pragma once
 
 #include <functional>
@@ -74,13 +75,13 @@ class Lowering {
   Box image(NodeId consumer, const Read& read, const Box& box);
   BoxDim image_along(NodeId consumer, const Read& read, size_t dim, const Box& box, const Dim& domain);
   Extent domain_extent(const Dim& dim);
-  Box whole_box(const Shape& shape);
 
   // --- stages.cpp
   struct Grid {
     ExprId blocks = kernel::none;
     std::vector<ExprId> trips, reach;  // per grid loop: steps, and the greatest extent that it cuts
   };
+  Box grid_box(const Stage& root);
   Grid grid_of(int stage);
   StmtId emit_phase(const std::vector<int>& roots);
   StmtId emit_block(int stage, const Grid& grid, ExprId block);
@@ -96,6 +97,9 @@ class Lowering {
   void store_element(int stage, const Coordinates& coordinates, ExprId value, ExprId mask,
                      std::vector<StmtId>& statements);
   void place(int stage, const Box& box, std::vector<StmtId>& statements);
+  // A dense box in the stage's storage order, and its size; without a buffer.
+  Storage dense(int stage, const Box& box, ExprId& size);
+  ExprId address_in(const Storage& storage, const Coordinates& coordinates);
   void place_rings(int stage, int depth, const Box& box, std::vector<StmtId>& statements);
   StmtId loop_pieces(int stage, const Box& box, int axis, int64_t tile, bool vector, const KnownGuards& known,
                      const Continuation& next);
@@ -131,8 +135,8 @@ class Lowering {
 
   // --- accumulate.cpp
   StmtId emit_accumulate_body(int stage, const Box& box, const KnownGuards& known);
-  // The accumulators' store of the identity, the reduction (its first axis over a part only, if given), and the store of
-  // what they hold in the end.
+  // The accumulators' store of the identity, or of the running value inside a loop over blocks; the reduction (its first
+  // axis over a part only, if given); and the store of what they hold in the end, in the result or the running state.
   StmtId begin_accumulation(int index, const Box& box, BufferId accumulators);
   using Part = std::pair<ExprId, ExprId>;  // from, to
   StmtId accumulate(int index, const Box& box, const KnownGuards& known, BufferId accumulators,
@@ -157,6 +161,45 @@ class Lowering {
   std::vector<int> axes_in_body(int stage, NodeId node) const;
   std::optional<std::pair<ExprId, ExprId>> guard_range(const Form& form, const Guard& guard,
                                                        const std::vector<int>& own, int axis);
+
+  // --- running_state.cpp
+  // The state of one member while its chain runs: the raw value, for a reference what it stands for, and what brings
+  // this member's accumulator to the reference's last change. All lie in boxes of the member, the step in one of the
+  // reference.
+  struct MemberState {
+    Storage box;
+    BufferId state = kernel::none, reference = kernel::none, step = kernel::none;
+  };
+  struct Running {
+    std::vector<MemberState> members;
+    BoxDim range, block;  // of the block axis: the part that is run over, and the block at hand
+    bool active = false;  // inside the loop over blocks
+  };
+  enum class Pass : uint8_t { reduce, clear, store_part, finish };
+  StmtId emit_blocks(int stage, int depth, const Box& box);
+  void place_states(int chain, const std::vector<Box>& boxes, std::vector<StmtId>& statements);
+  StmtId run_pass(Pass pass, int stage, const Box& box);
+  // Places what a chain carries where its finisher is; for a split one, finishes it.
+  void begin_finish(int finisher, const std::map<NodeId, Box>& needed, std::vector<StmtId>& statements);
+  StmtId emit_state_pass(int stage, const Box& box);
+  StmtId emit_finish(int stage, const Box& box);
+  bool finishes_parts(int stage) const;
+  bool runs(int stage) const;
+  int member_at(int stage) const;
+  // The running value of the member against the reference at hand, before this block.
+  ExprId running_value(int stage, const Coordinates& coordinates);
+  void update_state(int stage, const Coordinates& coordinates, ExprId value, ExprId mask,
+                    std::vector<StmtId>& statements);
+  ExprId part_value(int chain, int member, ExprId part, const Coordinates& coordinates);
+  ExprId finished(int chain, int member, const Coordinates& coordinates, ExprId value);
+  ExprId as_count(DataType type, ExprId elements);
+  Coordinates mapped(const ConstantCoordinates& at, const Coordinates& coordinates);
+  // What a value reads as inside a loop over blocks, none: as it is.
+  ExprId overridden(Value value, const Coordinates& coordinates, ExprId mask);
+  std::optional<Coordinates> coordinates_at(NodeId from, const Coordinates& coordinates, NodeId to,
+                                            ExprId mask);
+  // Elements per index of the block axis.
+  Dim elements_per_index(const Form& form) const;
 
   // --- blocked_reduction.cpp
   struct Blocks;
@@ -210,6 +253,11 @@ class Lowering {
   std::vector<Edge> edges_;
   ExprId thread_ = kernel::none;            // the thread's number in its group
   std::vector<StmtId> shared_allocations_;  // of the group
+  std::map<int, Running> running_;          // per chain, while its loop is emitted
+  std::map<NodeId, BoxDim> block_of_;       // of members inside their loop: the block of their block axis
+  std::map<int, std::pair<BoxDim, ExprId>> part_of_;  // per partial stage: the part at hand and its number
+  std::vector<std::vector<BufferId>> partials_;       // per chain and member
+  Pass pass_ = Pass::reduce;
   std::map<std::tuple<NodeId, Coordinates, ExprId>, ExprId> evaluated_;
 };
 

@@ -26,13 +26,21 @@ StmtId Lowering::serial_loop(const char* name, ExprId count, const std::function
   return builder_.loop(kind, variable, zero(), count, 1, body(builder_.read(variable)));
 }
 
+// What the grid loops of a root cut: its result, and of a partial one the reduced axes too.
+Box Lowering::grid_box(const Stage& root) {
+  Box box;
+  for (const graph::Axis& a : forms_.form(root.node).axes)
+    if (!a.reduction || root.partial) box.push_back({zero(), domain_extent(a.extent), true});
+  return box;
+}
+
 // All grid loops of a root collapsed into one block index, the last loop fastest.
 Lowering::Grid Lowering::grid_of(int index) {
   const Stage& root = stage(index);
   Grid grid;
   grid.blocks = builder_.integer(1);
   std::vector<ExprId> reach;
-  for (const BoxDim& d : whole_box(shape_of(root.node))) reach.push_back(d.extent.value);
+  for (const BoxDim& d : grid_box(root)) reach.push_back(d.extent.value);
   for (int l = 0; l < root.grid_loops; ++l) {
     const LoopChoice& loop = root.loops[static_cast<size_t>(l)];
     ExprId& extent = reach[static_cast<size_t>(loop.axis)];
@@ -49,7 +57,8 @@ Lowering::Grid Lowering::grid_of(int index) {
 // leaves nothing to some of the inner ones.
 StmtId Lowering::emit_block(int index, const Grid& grid, ExprId block) {
   const Stage& root = stage(index);
-  Box inner = whole_box(shape_of(root.node));
+  const Form& form = forms_.form(root.node);
+  Box inner = grid_box(root);
   ExprId rest = block;
   std::vector<ExprId> position(grid.trips.size());
   for (size_t l = grid.trips.size(); l-- > 0;) {
@@ -71,7 +80,18 @@ StmtId Lowering::emit_block(int index, const Grid& grid, ExprId block) {
                              builder_.integer(loop.tile), multiple);
     }
   }
-  return tree_.threads > 1 ? emit_group(index, inner) : emit_depth(index, root.grid_loops, inner, {});
+  if (root.partial) {
+    const Chain& chain = tree_.chains[static_cast<size_t>(root.chain)];
+    part_of_[index] = {inner[static_cast<size_t>(block_axis(form))],
+                       position[static_cast<size_t>(chain.part_loop)]};
+  }
+  inner.resize(static_cast<size_t>(form.parallel_axes()));
+  if (tree_.threads > 1) return emit_group(index, inner);
+  if (!finishes_parts(index)) return emit_depth(index, root.grid_loops, inner, {});
+  std::vector<StmtId> statements;
+  begin_finish(index, needed_boxes(index, inner), statements);
+  statements.push_back(emit_depth(index, root.grid_loops, inner, {}));
+  return builder_.block(std::move(statements));
 }
 
 // The roots of one phase share its blocks, one root after the other.
@@ -128,8 +148,9 @@ void Lowering::emit_attached(int index, int depth, const Box& box, const KnownGu
   for (int child : children) {
     if (!wanted(child)) continue;
     const Box& child_box = needed.at(stage(child).node);
-    const bool slides = stage(child).reuse == Reuse::slide;
-    if (!slides) place(child, child_box, statements);
+    const Reuse reuse = stage(child).reuse;
+    if (reuse != Reuse::slide && reuse != Reuse::carry) place(child, child_box, statements);
+    if (reuse != Reuse::carry && stage(child).chain >= 0) begin_finish(child, needed, statements);
     statements.push_back(registers ? emit_body(child, child_box, known) : emit_child(child, child_box));
   }
 }
@@ -195,14 +216,12 @@ StmtId Lowering::emit_child(int index, const Box& needed) {
   return builder_.block(std::move(statements));
 }
 
-// Allocates the storage of a scratch or register stage: a dense box in its storage order.
-void Lowering::place(int index, const Box& box, std::vector<StmtId>& statements) {
+Lowering::Storage Lowering::dense(int index, const Box& box, ExprId& size) {
   const Stage& s = stage(index);
-  if (s.placement == Placement::memory) return;
   Storage storage;
   storage.low.resize(box.size());
   storage.stride.resize(box.size());
-  ExprId size = builder_.integer(1);
+  size = builder_.integer(1);
   for (size_t i = s.storage.size(); i-- > 0;) {
     const auto d = static_cast<size_t>(s.storage[i]);
     const Extent& extent = box[d].extent;
@@ -218,14 +237,22 @@ void Lowering::place(int index, const Box& box, std::vector<StmtId>& statements)
     }
     size = builder_.mul(size, bound);
   }
+  size = builder_.max(size, builder_.integer(1));
+  return storage;
+}
+
+// Allocates the storage of a scratch or register stage.
+void Lowering::place(int index, const Box& box, std::vector<StmtId>& statements) {
+  const Stage& s = stage(index);
+  if (s.placement == Placement::memory) return;
   kernel::Buffer buffer;
+  Storage storage = dense(index, box, buffer.size);
   buffer.name = (s.placement == Placement::registers ? "r" : "s") + std::to_string(index);
   buffer.element = element_of(s.node);
   buffer.scope = s.placement == Placement::registers ? Scope::registers
                  : s.cooperative                     ? Scope::shared
                                                      : Scope::scratch;
   buffer.written = true;
-  buffer.size = builder_.max(size, builder_.integer(1));
   storage.buffer = builder_.buffer(buffer);
   (s.cooperative ? shared_allocations_ : statements).push_back(builder_.allocate(storage.buffer));
   storage_[static_cast<size_t>(index)] = std::move(storage);
@@ -254,6 +281,7 @@ void Lowering::place_rings(int index, int depth, const Box& box, std::vector<Stm
 StmtId Lowering::emit_loop(int index, int depth, const Box& box, const KnownGuards& known) {
   const Stage& s = stage(index);
   const LoopChoice& loop = s.loops[static_cast<size_t>(depth)];
+  if (loop.axis >= forms_.form(s.node).parallel_axes()) return emit_blocks(index, depth, box);
   const bool last = std::none_of(s.loops.begin() + depth + 1, s.loops.end(),
                                  [&](const LoopChoice& l) { return l.axis == loop.axis; });
   const bool vector = loop.axis == s.vector_axis;
@@ -426,6 +454,8 @@ StmtId Lowering::emit_body(int index, const Box& box, const KnownGuards& known) 
   if (std::any_of(box.begin(), box.end(),
                   [](const BoxDim& d) { return d.extent.exact && *d.extent.exact <= 0; }))
     return builder_.block({});
+  if (pass_ == Pass::clear || pass_ == Pass::store_part) return emit_state_pass(index, box);
+  if (pass_ == Pass::finish || finishes_parts(index)) return emit_finish(index, box);
   const Form& form = forms_.form(stage(index).node);
   if (!form.accumulation) return emit_map_body(index, box);
   if (form.accumulation->sequential) return emit_accumulate_body(index, box, known);
