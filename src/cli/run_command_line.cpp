@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/near_names.h"
 #include "cli/command.h"
 #include "cli/foreign_flags.h"
 
@@ -91,31 +92,16 @@ std::string overview() {
          "version.\n";
 }
 
-int edit_distance(const std::string& a, const std::string& b) {
-  std::vector<int> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const int changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 const Command& find_command(const std::string& name) {
-  const Command* nearest = nullptr;
+  std::vector<std::string> names;
   for (const Command& command : command_table()) {
     if (command.name == name) return command;
-    if (edit_distance(command.name, name) <= 2) nearest = &command;
+    names.push_back(command.name);
   }
   throw_if_foreign(name.substr(0, name.find('=')));
-  throw UsageError(
-      fmt::format("there is no command '{}'", name),
-      nearest ? fmt::format("did you mean '{}'?", nearest->name) : "fusewise --help lists the commands");
+  const std::string nearest = did_you_mean(name, names);
+  throw UsageError(fmt::format("there is no command '{}'", name),
+                   nearest.empty() ? "fusewise --help lists the commands" : nearest);
 }
 
 int run_command(const std::vector<std::string>& arguments) {

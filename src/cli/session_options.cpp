@@ -8,6 +8,7 @@
 #include "base/mapped_file.h"
 #include "cli/results.h"
 #include "session/specialize.h"
+#include "session/tensor_names.h"
 
 namespace fusewise::cli {
 namespace {
@@ -150,7 +151,8 @@ session::SessionOptions CompileFlags::options(Console& console) const {
 
 void with_model(const CompileFlags& flags, Console& console, const std::function<void(const Chosen&)>& use) {
   using How = session::Specialization;
-  const session::ModelOptions options = {.import = {}, .extra_outputs = flags.output_tensors};
+  const session::ModelOptions options = {
+      .import = {}, .extra_outputs = session::resolve_tensors(flags.model, flags.output_tensors)};
   if (!flags.static_shapes) {
     try {
       return use({session::Model::load(flags.model, options), std::nullopt});

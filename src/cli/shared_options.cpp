@@ -10,16 +10,6 @@
 namespace fusewise::cli {
 namespace {
 
-std::vector<int64_t> parse_shape(const std::string& text) {
-  std::vector<int64_t> shape;
-  if (text.empty() || text == "scalar") return shape;
-  for (const std::string& extent : split(text, "x,")) {
-    shape.push_back(parse_integer("--shape", extent));
-    if (shape.back() < 0) throw UsageError(fmt::format("--shape: '{}' has a negative extent", text));
-  }
-  return shape;
-}
-
 session::ValueRange parse_range(const std::string& text) {
   const std::vector<std::string> ends = split(text, ",");
   if (ends.size() != 2)
@@ -59,6 +49,16 @@ int64_t parse_integer(std::string_view option, const std::string& text) {
   return value;
 }
 
+std::vector<int64_t> parse_shape(std::string_view option, const std::string& text) {
+  std::vector<int64_t> shape;
+  if (text.empty() || text == "scalar") return shape;
+  for (const std::string& extent : split(text, "x,")) {
+    shape.push_back(parse_integer(option, extent));
+    if (shape.back() < 0) throw UsageError(fmt::format("{}: '{}' has a negative extent", option, text));
+  }
+  return shape;
+}
+
 double parse_number(std::string_view option, const std::string& text) {
   double value = 0;
   const char* end = text.data() + text.size();
@@ -96,7 +96,7 @@ session::InputRequest InputOptions::request() const {
   }
   for (const std::string& text : shapes) {
     const auto [name, value] = split_assignment("--shape", text);
-    request.shapes.emplace_back(name, parse_shape(value));
+    request.shapes.emplace_back(name, parse_shape("--shape", value));
   }
   for (const std::string& text : dims) {
     const auto [name, value] = split_assignment("--dim", text);

@@ -27,6 +27,8 @@ struct InputOptions {
 std::pair<std::string, std::string> split_assignment(std::string_view option, const std::string& text);
 int64_t parse_integer(std::string_view option, const std::string& text);
 double parse_number(std::string_view option, const std::string& text);
+// "2x128"; "" and "scalar" are no dimensions. UsageError that names the option.
+std::vector<int64_t> parse_shape(std::string_view option, const std::string& text);
 std::vector<std::string> split(const std::string& text, std::string_view separators);
 
 // The threads that --threads (or FUSEWISE_NUM_THREADS) asks for.

@@ -29,11 +29,16 @@ class ProgramBuilder {
                  const KernelSet& kernels)
       : graph_(graph), plan_(plan), calls_(calls), kernels_(kernels) {}
 
-  Program build(std::string library, const CompileOptions& options) {
+  BuiltProgram build(std::string library, const CompileOptions& options) {
     program_.name = graph_.name;
     add_interface();
     add_kernels(options);
-    for (size_t i = 0; i < calls_.size(); ++i) add_call(plan_.regions[i], calls_[i]);
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      const fusion::PlannedRegion& region = plan_.regions[i];
+      const bool is_step = !region.once && !region.assembled;
+      run_steps_.push_back(is_step ? static_cast<uint32_t>(program_.run_steps.size()) : program::none);
+      add_call(region, calls_[i]);
+    }
     copy_outputs();
     program_.once_steps = largest_first(std::move(program_.once_steps));
     add_guards();
@@ -41,7 +46,7 @@ class ProgramBuilder {
     std::memcpy(bytes.data(), library.data(), library.size());
     program_.library.bytes = program::own_bytes(std::move(bytes));
     program::verify(program_);
-    return std::move(program_);
+    return {std::move(program_), std::move(buffers_), std::move(run_steps_)};
   }
 
  private:
@@ -51,6 +56,7 @@ class ProgramBuilder {
   const KernelSet& kernels_;
   Program program_;
   std::map<Value, BufferId> buffers_;
+  std::vector<uint32_t> run_steps_;  // by region
   std::map<Value, uint32_t>
       direct_outputs_;  // values that a kernel can store straight into the caller's memory
 
@@ -362,9 +368,9 @@ class ProgramBuilder {
 
 }  // namespace
 
-Program build_program(const Graph& graph, const fusion::FusionPlan& plan,
-                      const std::vector<KernelCall>& calls, const KernelSet& kernels, std::string library,
-                      const CompileOptions& options) {
+BuiltProgram build_program(const Graph& graph, const fusion::FusionPlan& plan,
+                           const std::vector<KernelCall>& calls, const KernelSet& kernels,
+                           std::string library, const CompileOptions& options) {
   return ProgramBuilder(graph, plan, calls, kernels).build(std::move(library), options);
 }
 

@@ -116,7 +116,11 @@ Compiled compile(graph::Graph graph, const CompileOptions& options) {
   if (options.progress) options.progress("codegen", 0, 1);
   std::string library = kernels.compile();
   watch.lap("codegen");
-  result.program = build_program(result.graph, result.plan, calls, kernels, std::move(library), options);
+  BuiltProgram built = build_program(result.graph, result.plan, calls, kernels, std::move(library), options);
+  result.program = std::move(built.program);
+  result.buffers = std::move(built.buffers);
+  result.run_steps = std::move(built.run_steps);
+  for (const KernelCall& call : calls) result.kernels.push_back(static_cast<uint32_t>(call.kernel));
   watch.lap("program");
   return result;
 }

@@ -77,46 +77,49 @@ Slots slots_of(std::span<const program::Step> steps) {
 }
 
 void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t* parameters,
-                const int64_t* blocks, Scratch scratch, ThreadPool& pool) {
+                const int64_t* blocks, Scratch scratch, ThreadPool& pool, TracedStep traced_step) {
   char* base = reinterpret_cast<char*>(scratch.data);
   const int64_t workers = pool.size();
+  uint32_t number = 0;
   for (const LoadedKernel::Phase& phase : kernel.phases) {
     const int64_t count = *blocks++;
+    const uint32_t this_phase = number++;
     if (count == 0) continue;
+    const auto run = [&](int64_t begin, int64_t end, int worker) {
+      traced(traced_step.trace, worker, {traced_step.step, this_phase, begin, end, {}, {}},
+             [&] { phase.run(buffers, parameters, base + worker * scratch.stride, begin, end); });
+    };
     if (count == 1 || workers == 1) {
-      phase.run(buffers, parameters, base, 0, count);
+      run(0, count, 0);
       continue;
     }
     const int64_t grain = std::max<int64_t>(1, count / (workers * pieces_per_worker));
-    pool.parallel_for(
-        count,
-        [&](int64_t begin, int64_t end, int worker) {
-          phase.run(buffers, parameters, base + worker * scratch.stride, begin, end);
-        },
-        grain);
+    pool.parallel_for(count, run, grain);
   }
 }
 
-void run_copy(void* const* buffers, int64_t bytes, ThreadPool& pool) {
+void run_copy(void* const* buffers, int64_t bytes, ThreadPool& pool, TracedStep traced_step) {
   const char* from = static_cast<const char*>(buffers[0]);
   char* to = static_cast<char*>(buffers[1]);
   if (from == to || bytes == 0) return;
-  pool.parallel_for((bytes + copy_piece - 1) / copy_piece, [&](int64_t begin, int64_t end, int) {
+  pool.parallel_for((bytes + copy_piece - 1) / copy_piece, [&](int64_t begin, int64_t end, int worker) {
     const int64_t first = begin * copy_piece;
     const int64_t last = std::min(bytes, end * copy_piece);
-    std::memcpy(to + first, from + first, static_cast<size_t>(last - first));
+    traced(traced_step.trace, worker, {traced_step.step, 0, begin, end, {}, {}},
+           [&] { std::memcpy(to + first, from + first, static_cast<size_t>(last - first)); });
   });
 }
 
-void run_strided_copy(void* const* buffers, std::span<const int64_t> parameters, ThreadPool& pool) {
+void run_strided_copy(void* const* buffers, std::span<const int64_t> parameters, ThreadPool& pool,
+                      TracedStep traced_step) {
   const char* from = static_cast<const char*>(buffers[0]);
   char* to = static_cast<char*>(buffers[1]);
   const int64_t piece = parameters[0];
   int64_t pieces = 1;
   for (size_t d = 1; d < parameters.size(); d += 3) pieces *= parameters[d];
   if (from == to || piece == 0 || pieces == 0) return;
-  if (pieces == 1) return run_copy(buffers, piece, pool);
-  const auto copy = [&](int64_t begin, int64_t end, int) {
+  if (pieces == 1) return run_copy(buffers, piece, pool, traced_step);
+  const auto copy_all = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t rest = i, source = 0, target = 0;
       for (size_t d = parameters.size(); d > 1; d -= 3) {
@@ -127,6 +130,10 @@ void run_strided_copy(void* const* buffers, std::span<const int64_t> parameters,
       }
       std::memcpy(to + target, from + source, static_cast<size_t>(piece));
     }
+  };
+  const auto copy = [&](int64_t begin, int64_t end, int worker) {
+    traced(traced_step.trace, worker, {traced_step.step, 0, begin, end, {}, {}},
+           [&] { copy_all(begin, end); });
   };
   pool.parallel_for(pieces, copy, std::max<int64_t>(1, copy_piece / piece));
 }

@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "runtime/binding.h"
 #include "runtime/kernels.h"
+#include "runtime/trace.h"
 
 namespace fusewise::runtime {
 
@@ -28,10 +29,17 @@ struct Scratch {
   int64_t stride = 0;         // from one worker's to the next
 };
 
+// Into which trace (null: none) a step is recorded, and as which.
+struct TracedStep {
+  Trace* trace = nullptr;
+  uint32_t step = 0;
+};
+
 void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t* parameters,
-                const int64_t* blocks, Scratch scratch, ThreadPool& pool);
+                const int64_t* blocks, Scratch scratch, ThreadPool& pool, TracedStep traced_step = {});
 // All `bytes`; or the elements that `parameters` name, of a copy step as bind_steps() has made them.
-void run_copy(void* const* buffers, int64_t bytes, ThreadPool& pool);
-void run_strided_copy(void* const* buffers, std::span<const int64_t> parameters, ThreadPool& pool);
+void run_copy(void* const* buffers, int64_t bytes, ThreadPool& pool, TracedStep traced_step = {});
+void run_strided_copy(void* const* buffers, std::span<const int64_t> parameters, ThreadPool& pool,
+                      TracedStep traced_step = {});
 
 }  // namespace fusewise::runtime

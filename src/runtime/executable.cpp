@@ -64,7 +64,7 @@ struct Executable::State {
   Status check_overlaps(const Binding& binding, std::span<const void* const> inputs,
                         std::span<void* const> outputs) const;
   Status run_steps(Workspace& workspace, const Binding& binding, const RunOptions& run_options);
-  void run_step(size_t step, Workspace& workspace, const Binding& binding);
+  void run_step(size_t step, Workspace& workspace, const Binding& binding, Trace* trace);
   Status run(const Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
              const RunOptions& run_options);
 
@@ -153,21 +153,24 @@ Status Executable::State::check_overlaps(const Binding& binding, std::span<const
   return Status::success();
 }
 
-void Executable::State::run_step(size_t index, Workspace& workspace, const Binding& binding) {
+void Executable::State::run_step(size_t index, Workspace& workspace, const Binding& binding, Trace* trace) {
+  const TracedStep traced_step{trace, static_cast<uint32_t>(index)};
   const program::Step& step = program.run_steps[index];
   workspace.before_step(index, binding);
   if (step.kind == program::StepKind::copy) {
     if (step.parameters.empty())
-      return run_copy(workspace.pointers(index), binding.buffer_bytes[step.buffers[0]], *pool);
+      return run_copy(workspace.pointers(index), binding.buffer_bytes[step.buffers[0]], *pool, traced_step);
     const std::vector<int64_t>& all = binding.steps.parameters;
     const size_t begin = binding.steps.parameters_of[index];
     const size_t end =
         index + 1 < binding.steps.parameters_of.size() ? binding.steps.parameters_of[index + 1] : all.size();
-    return run_strided_copy(workspace.pointers(index), std::span(all).subspan(begin, end - begin), *pool);
+    return run_strided_copy(workspace.pointers(index), std::span(all).subspan(begin, end - begin), *pool,
+                            traced_step);
   }
   run_kernel(kernels[step.kernel], workspace.pointers(index),
              binding.steps.parameters.data() + binding.steps.parameters_of[index],
-             binding.steps.blocks.data() + binding.steps.phases_of[index], workspace.scratch(), *pool);
+             binding.steps.blocks.data() + binding.steps.phases_of[index], workspace.scratch(), *pool,
+             traced_step);
 }
 
 Status Executable::State::run_steps(Workspace& workspace, const Binding& binding,
@@ -177,7 +180,9 @@ Status Executable::State::run_steps(Workspace& workspace, const Binding& binding
   for (size_t i = 0; i < program.run_steps.size(); ++i) {
     if (run_options.cancel && run_options.cancel->load(std::memory_order_relaxed))
       return Status::error(StatusCode::cancelled, "the run was cancelled");
-    run_step(i, workspace, binding);
+    run_step(i, workspace, binding, run_options.trace);
+    if (run_options.after_step)
+      run_options.after_step(i, {workspace.pointers(i), program.run_steps[i].buffers.size()});
     if (!timed) continue;
     const Clock::time_point now = Clock::now();
     run_options.step_seconds[i] += std::chrono::duration<double>(now - last).count();
@@ -191,6 +196,8 @@ Status Executable::State::run(const Binding& binding, std::span<const void* cons
   if (Status status = check_arguments(binding, inputs, outputs); !status.ok()) return status;
   if (!run_options.step_seconds.empty() && run_options.step_seconds.size() != program.run_steps.size())
     return Status::error(StatusCode::bad_argument, "the times are not as many as the steps");
+  if (run_options.trace && run_options.trace->pieces.size() < static_cast<size_t>(pool->size()))
+    return Status::error(StatusCode::bad_argument, "the trace is for fewer workers than there are");
   const DefaultFloatEnvironment environment;
   std::unique_ptr<Workspace> workspace = take_workspace(binding.serial);
   struct GiveBack {

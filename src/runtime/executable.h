@@ -16,6 +16,7 @@
 #include "program/program.h"
 #include "runtime/binding.h"
 #include "runtime/status.h"
+#include "runtime/trace.h"
 
 namespace fusewise::runtime {
 
@@ -41,6 +42,9 @@ struct ExecutableOptions {
 struct RunOptions {
   const std::atomic<bool>* cancel = nullptr;  // looked at before each step
   std::span<double> step_seconds;             // one per run step, added to; empty: no timing
+  Trace* trace = nullptr;                     // of as many workers as there are threads
+  // After each step, with the memory of its buffers in the order of Step::buffers.
+  std::function<void(size_t step, std::span<void* const> buffers)> after_step = {};
 };
 
 class Executable {

@@ -261,6 +261,27 @@ void PreparedRun::run_with_timing(std::span<double> step_seconds) {
   state_->run(options);
 }
 
+std::vector<TracedPiece> PreparedRun::run_with_trace(int64_t runs) {
+  std::vector<TracedPiece> pieces;
+  const auto start = std::chrono::steady_clock::now();
+  const auto since_start = [&](std::chrono::steady_clock::time_point time) {
+    return std::chrono::duration<double, std::micro>(time - start).count();
+  };
+  for (int64_t number = 0; number < runs; ++number) {
+    runtime::Trace trace(state_->session->executable->threads());
+    runtime::RunOptions options;
+    options.trace = &trace;
+    state_->run(options);
+    for (size_t worker = 0; worker < trace.pieces.size(); ++worker)
+      for (const runtime::TracePiece& p : trace.pieces[worker])
+        pieces.push_back({number, p.step, static_cast<int>(p.phase), static_cast<int>(worker), p.first_block,
+                          p.end_block, since_start(p.begin), since_start(p.end)});
+  }
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const TracedPiece& a, const TracedPiece& b) { return a.begin_us < b.begin_us; });
+  return pieces;
+}
+
 const std::vector<Tensor>& PreparedRun::outputs() const { return state_->outputs; }
 
 int64_t PreparedRun::arena_bytes() const { return state_->binding->arena_bytes; }

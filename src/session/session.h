@@ -92,6 +92,15 @@ struct StepInfo {
   std::optional<double> predicted_ms;
 };
 
+// A piece of a step on one of the worker threads.
+struct TracedPiece {
+  int64_t run = 0;  // counted from 0
+  size_t step = 0;  // of Session::steps()
+  int phase = 0, worker = 0;
+  int64_t first_block = 0, end_block = 0;
+  double begin_us = 0, end_us = 0;  // since the first run began
+};
+
 class Session;
 
 // A tensor in memory of the caller's, row-major. Where the session lets it grow, the array may have room to spare:
@@ -109,6 +118,8 @@ class PreparedRun {
   void run();
   // Adds each step's seconds to `step_seconds`, one per step.
   void run_with_timing(std::span<double> step_seconds);
+  // So many runs, with what each worker did when; in the order of their beginnings.
+  std::vector<TracedPiece> run_with_trace(int64_t runs);
   const std::vector<graph::Tensor>& outputs() const;  // none where the caller's arrays take them
   int64_t arena_bytes() const;
   // By all steps: what each reads and writes, once per step; nothing for what is in place already.

@@ -87,7 +87,14 @@ class Usage(CommandLine):
                           ["run", model, "--dim", "n=-1"], ["run", model, "--val-range", "x=1"],
                           ["run", model, "--val-range", "x=2,1"], ["run", model, "--input", "file.npy"],
                           ["run", model, "--target", "abacus"], ["bench", model, "--iterations", "0"],
-                          ["bench", model, "--percentile", "101"], ["zoo", "resnet50_tiny"]):
+                          ["bench", model, "--percentile", "101"], ["zoo", "resnet50_tiny"],
+                          ["bench", model, "--data-shape", "image"],
+                          ["bench", model, "--data-shape", "image=1xtwo"],
+                          ["bench", model, "--data-shape", "a=1,2", "--data-shape", "b=1,2,3"],
+                          ["bench", model, "--data-shape", "image=1x3x32x32", "--static"],
+                          ["verify", model, "--reduce", "small.txt"],
+                          ["verify", model, "--per-kernel", "--against", "there"],
+                          ["verify", model, "--reduce", "small.onnx", "--outputs", "there"]):
             result = self.run_static(*arguments)
             self.assertEqual(result.returncode, 2, f"{arguments}: {result.stderr}")
             if arguments:
@@ -209,6 +216,9 @@ class Runs(CommandLine):
         (data / "output_0.pb").write_bytes(wrong)
         self.run_command("test", "suite/one", *self.mode, code=5)
         self.run_command("test", "in", "no_such_folder", *self.mode, code=1)
+        lines = self.run_command("test", "suite", *self.mode, code=5).stdout.splitlines()
+        self.assertEqual([line.split()[0] for line in lines], ["failed", "failed", "0"])
+        self.assertEqual(lines[-1], "0 passed, 2 failed, 0 unsupported")
 
     def test_seed_and_shapes(self):
         first = self.run_model("bert_base_tiny", "--dim", "batch=2", "--dim", "seq=3")["outputs"]
@@ -268,6 +278,25 @@ class Runs(CommandLine):
         self.assertEqual([row["name"] for row in outputs[-2:]], inner[:2])
         self.assertEqual(len(outputs), 2 + len(self.run_model("resnet50_tiny")["outputs"]))
         self.run_command("run", self.model(), *self.mode, "--output-tensor", "no such tensor", code=1)
+
+    def test_inner_tensors_by_pattern_and_by_node(self):
+        delivered = len(self.run_model("resnet50_tiny")["outputs"])
+
+        def asked(*wanted):
+            options = [word for name in wanted for word in ("--output-tensor", name)]
+            return [row["name"] for row in self.run_model("resnet50_tiny", *options)["outputs"][delivered:]]
+
+        relus = asked("Relu_*")
+        self.assertGreater(len(relus), 3)
+        self.assertEqual(asked("Relu#1"), relus[1:2])
+        self.assertEqual(asked("node_" + relus[0]), relus[:1])
+        self.assertEqual(asked("node_" + relus[0], "Relu_*"), relus)
+        self.assertEqual(asked("logits"), [])
+        error = self.run_json("run", self.model(), *self.mode, "--output-tensor", relus[0] + "x", code=1)["error"]
+        self.assertIn(f"'{relus[0]}'", error["hint"])
+        self.assertEqual(error["file"], str(self.model()))
+        self.run_command("run", self.model(), *self.mode, "--output-tensor", "Relu#99", code=1)
+        self.run_command("run", "missing.onnx", *self.mode, "--output-tensor", "x", code=1)
 
     def test_quiet_says_nothing(self):
         result = self.run_command("run", self.model(), *self.mode, "--quiet")

@@ -45,6 +45,62 @@ class Bench(CommandLine):
         self.assertEqual(times, sorted(times, reverse=True))
         self.assertIn("predicted", self.run_command("bench", self.model(), "--iterations", "1", "--profile").stdout)
 
+    def test_several_shapes_with_one_executable(self):
+        model = self.model("bert_base_tiny")
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        lists = [option for name in names for option in ("--data-shape", f"{name}=1x3,2x8,1x64")]
+        document = self.run_json("bench", model, "--iterations", "3", "--warmup", "0", *lists)
+        self.assertEqual([row["inputs"]["input_ids"] for row in document["shapes"]],
+                         ["int64[1, 3]", "int64[2, 8]", "int64[1, 64]"])
+        for row in document["shapes"]:
+            self.assertEqual(len(row["times_ms"]), 3)
+            self.assertEqual({"latency_ms", "first_run_ms", "flops", "bytes_moved", "arena_bytes", "roofline_ms"}
+                             - set(row), set())
+        flops = [row["flops"] for row in document["shapes"]]
+        self.assertEqual(flops, sorted(flops))
+        self.assertEqual(document["times_ms"], document["shapes"][0]["times_ms"])
+        text = self.run_command("bench", model, "--iterations", "1", "--warmup", "0", "--data-shape", "*=1x3,2x8").stdout
+        self.assertEqual(text.count("input_ids int64"), 2)
+        error = self.run_command("bench", model, "--data-shape", "input_idz=1x3", code=1).stderr
+        self.assertIn("input_ids", error)
+        self.run_command("bench", model, "--data-shape", "*=1x3x5,1x2x2", code=1)
+
+    def test_a_trace_is_what_chrome_reads(self):
+        document = self.run_json("bench", self.model(), "--iterations", "1", "--warmup", "0", "--trace", "trace.json")
+        self.assertEqual(document["trace"], "trace.json")
+        trace = json.loads((self.path / "trace.json").read_text())
+        events = trace["traceEvents"]
+        names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        self.assertEqual(sorted(names.values()), ["runs", "worker 0", "worker 1"])
+        slices = [event for event in events if event["ph"] == "X"]
+        for event in slices:
+            self.assertGreaterEqual(event["ts"], 0)
+            self.assertGreaterEqual(event["dur"], 0)
+            self.assertIn(event["tid"], names)
+        pieces = [event for event in slices if event["cat"] != "run"]
+        steps = document["kernels"] + document["copies"]
+        for run in range(3):
+            of_run = [event for event in pieces if event["args"]["run"] == run]
+            self.assertEqual({event["args"]["step"] for event in of_run}, set(range(steps)))
+            # A step begins after the one before it has ended, and one worker does one thing at a time.
+            for worker in (0, 1):
+                own = [event for event in of_run if event["tid"] == worker]
+                for before, after in zip(own, own[1:]):
+                    self.assertLessEqual(before["ts"] + before["dur"], after["ts"] + 1e-3)
+                    self.assertLessEqual(before["args"]["step"], after["args"]["step"])
+        # Every block once: as many as the first run has, from 0 on.
+        for step in range(steps):
+            blocks = sorted((event["args"]["phase"], event["args"]["first_block"], event["args"]["blocks"])
+                            for event in pieces if event["args"]["run"] == 0 and event["args"]["step"] == step)
+            expected = {}
+            for phase, first, count in blocks:
+                self.assertEqual(first, expected.get(phase, 0))
+                expected[phase] = first + count
+        self.assertEqual(sum(event["cat"] == "run" for event in slices), 3)
+        kernels = {event["name"] for event in pieces if event["cat"] == "kernel"}
+        self.assertTrue(any("conv" in name for name in kernels), kernels)
+        self.run_command("bench", self.model(), "--iterations", "1", "--trace", "no/such/folder/t.json", code=1)
+
 
 class InPlace(CommandLine):
     model_and_sizes = ("gpt2_decode_tiny.onnx", "--dim", "past=60", "--dim", "batch=1")
@@ -85,6 +141,57 @@ class Verify(CommandLine):
         self.assertEqual(document["outputs"][0]["expected"], 12345.0)
         self.assertEqual(document["outputs"][0]["differing"], 1)
         self.run_command("verify", self.model(), "--against", "nothing", code=1)
+
+
+    def test_names_that_belong_to_no_output_are_said(self):
+        self.run_command("run", self.model(), "--output-dir", "named")
+        path = self.path / "named" / "outputs.json"
+        path.write_text(path.read_text().replace('"logits"', '"logit"'))
+        result = self.run_command("verify", self.model(), "--against", "named", code=1)
+        self.assertIn("'logits'", result.stderr)
+        (self.path / "values.txt").write_text("1 2 3")
+        self.assertIn("values.txt", self.run_command("verify", self.model(), "--against", "values.txt", code=1).stderr)
+
+    def test_kernel_by_kernel(self):
+        for options in ([], ["--numerics", "strict"], ["--tolerance", "1e-4"], ["--fusion", "operators"]):
+            document = self.run_json("verify", self.model(), "--per-kernel", *options)
+            self.assertEqual(document["verdict"], "passed")
+            self.assertIsNone(document["first_off"])
+            kernels = self.run_json("bench", self.model(), "--iterations", "1", "--warmup", "0", *options[:2]
+                                    if options[:1] != ["--tolerance"] else [])["kernels"]
+            self.assertGreaterEqual(len(document["kernels"]), kernels)
+            for row in document["kernels"]:
+                self.assertTrue(row["value"]["passed"])
+                self.assertTrue(row["kernel"] and row["nodes"], row)
+        # Nothing is as near as that.
+        document = self.run_json("verify", self.model(), "--per-kernel", "--tolerance", "1e-12", code=5)
+        off = document["first_off"]
+        self.assertFalse(off["value"]["passed"])
+        self.assertEqual(off, [row for row in document["kernels"] if not row["value"]["passed"]][0])
+        text = self.run_command("verify", self.model(), "--per-kernel", "--tolerance", "1e-12", code=5).stdout
+        self.assertIn(off["kernel"], text)
+        self.assertIn(off["nodes"][0], text)
+
+    def test_a_failure_is_reduced(self):
+        document = self.run_json("verify", self.model(), "--tolerance", "1e-12", "--reduce", "small.onnx", code=5)
+        reduced = document["reduced"]
+        self.assertLess(len(reduced["nodes"]), 5)
+        self.assertGreater(reduced["nodes_before"], 40)
+        self.assertTrue(reduced["complete"])
+        self.assertEqual(reduced["model"], "small.onnx")
+        # It fails alone, on the inputs that came with it.
+        again = self.run_json("verify", "small.onnx", "--inputs", reduced["data"], "--tolerance", "1e-12", code=5)
+        self.assertEqual(again["verdict"], "failed")
+        self.run_command("verify", "small.onnx", "--inputs", reduced["data"], "--against", reduced["data"])
+        first = (self.path / "small.onnx").read_bytes()
+        self.run_json("verify", self.model(), "--tolerance", "1e-12", "--reduce", "small.onnx", code=5)
+        self.assertEqual((self.path / "small.onnx").read_bytes(), first)
+
+    def test_what_does_not_fail_is_not_reduced(self):
+        document = self.run_json("verify", self.model(), "--reduce", "none.onnx")
+        self.assertIsNone(document["reduced"])
+        self.assertFalse((self.path / "none.onnx").exists())
+        self.run_command("verify", "missing.onnx", "--reduce", "none.onnx", code=1)
 
 
 class Plans(CommandLine):

@@ -72,8 +72,10 @@ int run(const Options& options, Console& console) {
 Action declare(Parser& parser) {
   auto options = std::make_shared<Options>();
   options->compile.declare(parser);
-  parser.list("--output-tensor", options->compile.output_tensors, "NAME",
-              "deliver this tensor of the file, too, after the model's outputs");
+  parser.list(
+      "--output-tensor", options->compile.output_tensors, "NAME",
+      "deliver this tensor of the file, too, after the model's outputs; also a pattern such as '*attn*', or "
+      "a node, which stands for its outputs");
   parser.option("--output-dir", options->output_folder, "DIR", "write the outputs there, and outputs.json");
   parser.choice("--output-format", options->output_format, {"npy", "pb"}, "of the files in --output-dir");
   parser.flag("--interpreter", options->interpreter,
@@ -85,7 +87,9 @@ Action declare(Parser& parser) {
 
 Command run_command() {
   return {"run", "compiles a model and runs it once",
-          "fusewise run model.onnx --inputs folder --output-dir results", declare};
+          "fusewise run model.onnx --inputs folder --output-dir results\n"
+          "  fusewise run model.onnx --output-tensor 'Conv#3' --output-tensor '*Relu_output_0'",
+          declare};
 }
 
 }  // namespace fusewise::cli

@@ -74,7 +74,7 @@ double tolerance_for(const Options& options, DataType type) {
 
 std::string compare(const Options& options, const std::vector<session::OutputInfo>& infos,
                     const std::vector<graph::Tensor>& outputs, const fs::path& set) {
-  const auto expected = session::read_expected_outputs(infos, set.string());
+  const auto expected = session::read_expected_outputs(infos, set.string(), [](const std::string&) {});
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!expected[i]) return fmt::format("no values for output '{}'", infos[i].name);
     const session::OutputVerdict verdict = session::compare_within(
@@ -125,12 +125,15 @@ Result run_test(const Options& options, const fs::path& test, Console& console) 
     if (sets.empty()) result.why = "it has no test_data_set_N";
     if (!result.why.empty()) result.outcome = Outcome::failed;
   } catch (const UnsupportedError& error) {
-    result = {test.string(), Outcome::unsupported, error.what()};
-    for (const UnsupportedItem& item : error.items) result.why += fmt::format("; {}", item.what);
+    result = {test.string(), Outcome::unsupported, {}};
+    for (const UnsupportedItem& item : error.items)
+      result.why += fmt::format("{}{}", result.why.empty() ? "" : "; ", item.what);
+    if (result.why.empty()) result.why = error.what();
   } catch (const std::exception& error) {
     // One broken test must not end the others.
     result = {test.string(), Outcome::failed, error.what()};
   }
+  std::replace(result.why.begin(), result.why.end(), '\n', ' ');  // a line per test
   return result;
 }
 

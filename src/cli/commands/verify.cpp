@@ -6,38 +6,52 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/text_table.h"
 #include "cli/commands/commands.h"
-#include "cli/results.h"
+#include "cli/reduce_failure.h"
 #include "cli/session_options.h"
+#include "cli/verdicts.h"
+#include "session/compile.h"
 #include "session/expected_outputs.h"
+#include "session/kernel_check.h"
 #include "session/reference.h"
 
 namespace fusewise::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Align = TextTable::Align;
+using graph::Tensor;
 using session::OutputVerdict;
 
 struct Options {
   CompileFlags compile;
-  std::string against, given;
+  std::string against, given, reduce_to;
   std::string bound = "probable";
   std::optional<double> tolerance;
+  bool per_kernel = false;
 };
 
+void check_usage(const Options& options) {
+  const bool others = !options.against.empty() || !options.given.empty();
+  if (others && (options.per_kernel || !options.reduce_to.empty()))
+    throw UsageError(
+        "--per-kernel and --reduce compare compiled code with the interpreter; --against and --outputs do "
+        "not");
+  if (!options.reduce_to.empty() && !options.reduce_to.ends_with(".onnx"))
+    throw UsageError(fmt::format("--reduce: '{}' does not end in .onnx", options.reduce_to));
+}
+
 std::vector<OutputVerdict> against_files(const Options& options, const Prepared& prepared,
-                                         const std::vector<graph::Tensor>& outputs, Console& console) {
-  const auto expected = session::read_expected_outputs(prepared.session.info().outputs, options.against);
+                                         const std::vector<Tensor>& outputs, Console& console) {
+  const std::vector<session::OutputInfo>& infos = prepared.session.info().outputs;
+  const auto expected = session::read_expected_outputs(infos, options.against,
+                                                       [&](const std::string& text) { console.warn(text); });
   std::vector<OutputVerdict> verdicts;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const std::string& name = prepared.session.info().outputs[i].name;
     if (expected[i])
       verdicts.push_back(
-          session::compare_within(name, *expected[i], outputs[i], options.tolerance.value_or(1e-4)));
+          session::compare_within(infos[i].name, *expected[i], outputs[i], options.tolerance.value_or(1e-4)));
     else
-      console.warn(fmt::format("{} has no values for output '{}'", options.against, name));
+      console.warn(fmt::format("{} has no values for output '{}'", options.against, infos[i].name));
   }
   if (verdicts.empty())
     throw UserError(fmt::format("{} has values for none of the model's outputs", options.against),
@@ -45,96 +59,41 @@ std::vector<OutputVerdict> against_files(const Options& options, const Prepared&
   return verdicts;
 }
 
-std::vector<OutputVerdict> against_interpreter(const Options& options, const Prepared& prepared,
-                                               const std::vector<graph::Tensor>& outputs, Console& console) {
-  const std::string& numerics = options.compile.numerics;
+session::ReferenceOptions reference_options(const Options& options, int threads, Console& console) {
   session::ReferenceOptions how;
-  how.bounds = numerics == "default" && !options.tolerance;
+  how.bounds = options.compile.numerics == "default" && !options.tolerance;
   how.model = options.bound == "worst" ? graph::ErrorModel::worst_case : graph::ErrorModel::probable;
-  how.threads = prepared.session.info().threads;
+  how.threads = threads;
   how.progress = [&console](const char* what, graph::NodeId node, size_t nodes) {
     if (node % 16 == 0) console.progress(fmt::format("{} {} of {}", what, node, nodes));
   };
-  const session::Reference reference(prepared.model.graph(), prepared.inputs, how);
-  if (how.bounds) return reference.rounded_otherwise(outputs);
+  return how;
+}
+
+std::vector<OutputVerdict> judge(const Options& options, const session::Reference& reference,
+                                 std::span<const Tensor> outputs) {
+  const std::string& numerics = options.compile.numerics;
+  if (numerics == "default" && !options.tolerance) return reference.rounded_otherwise(outputs);
   if (options.tolerance || numerics == "fast")
     return reference.within(outputs, options.tolerance.value_or(1e-3));
   return reference.exact(outputs);
 }
 
-std::string place_of(const OutputVerdict& verdict) {
-  if (verdict.worst_index < 0) return "-";
-  std::vector<int64_t> place(verdict.shape.size());
-  int64_t rest = verdict.worst_index;
-  for (size_t d = place.size(); d-- > 0;) {
-    place[d] = rest % verdict.shape[d];
-    rest /= verdict.shape[d];
-  }
-  return graph::to_string(place);
-}
-
-std::string words_of(const std::vector<OutputVerdict>& verdicts) {
-  TextTable table({{"output"},
-                   {"verdict"},
-                   {"max abs", Align::right},
-                   {"max rel", Align::right},
-                   {"tolerance", Align::right},
-                   {"worst at"},
-                   {"value", Align::right},
-                   {"expected", Align::right},
-                   {"median share", Align::right},
-                   {"max share", Align::right},
-                   {"own errors", Align::right}});
-  std::string notes;
-  for (const OutputVerdict& v : verdicts) {
-    table.add_row({v.name, v.passed ? "agrees" : "DIFFERS", fmt::format("{:.3g}", v.max_absolute),
-                   fmt::format("{:.3g}", v.max_relative), fmt::format("{:.3g}", v.tolerance), place_of(v),
-                   fmt::format("{:.9g}", v.actual), fmt::format("{:.9g}", v.expected),
-                   fmt::format("{:.3g}", v.median_share), fmt::format("{:.3g}", v.max_share),
-                   v.spread > 0 ? fmt::format("x {:.3g}", v.spread) : "-"});
-    if (!v.note.empty()) notes += fmt::format("output '{}': {}\n", v.name, v.note);
-    if (v.differing > 0)
-      notes += fmt::format("output '{}': {} of {} elements are outside of their tolerance\n", v.name,
-                           v.differing, v.elements);
-    if (v.unbounded > 0)
-      notes += fmt::format(
-          "output '{}': no bound is known for {} of {} elements; they are held to the interpreter's "
-          "values instead\n",
-          v.name, v.unbounded, v.elements);
-  }
-  return table.to_string() + notes;
-}
-
-Json to_json(const std::vector<OutputVerdict>& verdicts) {
-  Json list = Json::array();
-  for (const OutputVerdict& v : verdicts)
-    list.push_back({{"name", v.name},
-                    {"dtype", name_of(v.type)},
-                    {"shape", v.shape},
-                    {"passed", v.passed},
-                    {"elements", v.elements},
-                    {"differing", v.differing},
-                    {"unbounded", v.unbounded},
-                    {"max_abs", json_number(v.max_absolute)},
-                    {"max_rel", json_number(v.max_relative)},
-                    {"tolerance", json_number(v.tolerance)},
-                    {"worst_index", v.worst_index},
-                    {"value", json_number(v.actual)},
-                    {"expected", json_number(v.expected)},
-                    {"median_share", json_number(v.median_share)},
-                    {"max_share", json_number(v.max_share)},
-                    {"spread", json_number(v.spread)},
-                    {"spread_share", json_number(v.spread_share)},
-                    {"note", v.note}});
-  return list;
+std::vector<OutputVerdict> against_interpreter(const Options& options, const graph::Graph& graph,
+                                               std::span<const Tensor> inputs,
+                                               std::span<const Tensor> outputs, Console& console) {
+  const int threads = options.compile.threads.count();
+  const session::Reference reference(graph, inputs, reference_options(options, threads, console));
+  return judge(options, reference, outputs);
 }
 
 // Of the compiled run, or those that are to be judged in its place.
-std::vector<graph::Tensor> outputs_of(const Options& options, const Prepared& prepared) {
+std::vector<Tensor> outputs_of(const Options& options, const Prepared& prepared, Console& console) {
   if (options.given.empty()) return prepared.session.run(prepared.inputs);
   const std::vector<session::OutputInfo>& infos = prepared.session.info().outputs;
-  std::vector<std::optional<graph::Tensor>> found = session::read_expected_outputs(infos, options.given);
-  std::vector<graph::Tensor> outputs;
+  std::vector<std::optional<Tensor>> found = session::read_expected_outputs(
+      infos, options.given, [&](const std::string& text) { console.warn(text); });
+  std::vector<Tensor> outputs;
   for (size_t i = 0; i < found.size(); ++i) {
     if (!found[i])
       throw UserError(fmt::format("{} has no values for output '{}'", options.given, infos[i].name),
@@ -144,20 +103,69 @@ std::vector<graph::Tensor> outputs_of(const Options& options, const Prepared& pr
   return outputs;
 }
 
+// Compiled anew: a program from the cache no longer knows which values its buffers hold.
+std::vector<session::KernelVerdict> kernel_verdicts(const Options& options, const Prepared& prepared,
+                                                    Console& console) {
+  const session::SessionOptions session = options.compile.options(console);
+  session::KernelCheckOptions how;
+  how.threads = prepared.session.info().threads;
+  how.reference = reference_options(options, how.threads, console);
+  how.judge = [&options](const session::Reference& reference, std::span<const Tensor> values) {
+    return judge(options, reference, values);
+  };
+  const compiler::Compiled compiled =
+      compiler::compile(prepared.model.graph(), session::compile_options_for(session));
+  return session::check_kernels(compiled, prepared.inputs, how);
+}
+
+bool report_kernels(const Options& options, const Prepared& prepared, bool outputs_passed, Console& console,
+                    Json& json) {
+  const std::vector<session::KernelVerdict> kernels = kernel_verdicts(options, prepared, console);
+  bool passed = true;
+  for (const session::KernelVerdict& kernel : kernels) passed = passed && kernel.verdict.passed;
+  console.print(kernel_words(kernels));
+  if (passed && !outputs_passed)
+    console.print(prepared.session.info().cache_hit
+                      ? "the outputs are those of a program from the cache: try --cache off\n"
+                      : "no kernel is to blame for the outputs: look at the rewrites with --disable-pass\n");
+  json.update(kernel_json(kernels));
+  return passed;
+}
+
 int verify(const Options& options, Console& console) {
-  const Prepared prepared = prepare(options.compile, console);
-  const std::vector<graph::Tensor> outputs = outputs_of(options, prepared);
-  const std::vector<OutputVerdict> verdicts = options.against.empty()
-                                                  ? against_interpreter(options, prepared, outputs, console)
-                                                  : against_files(options, prepared, outputs, console);
-  const bool passed = session::all_passed(verdicts);
-  console.print(words_of(verdicts));
+  check_usage(options);
+  Json json = {{"model", options.compile.model},
+               {"numerics", options.compile.numerics},
+               {"against", options.against.empty() ? "interpreter" : options.against}};
+  bool passed = true;
+  std::string broken;
+  try {
+    const Prepared prepared = prepare(options.compile, console);
+    const std::vector<Tensor> outputs = outputs_of(options, prepared, console);
+    const std::vector<OutputVerdict> verdicts =
+        options.against.empty()
+            ? against_interpreter(options, prepared.model.graph(), prepared.inputs, outputs, console)
+            : against_files(options, prepared, outputs, console);
+    passed = session::all_passed(verdicts);
+    console.print(verdict_table("output", verdicts));
+    json["outputs"] = verdict_json(verdicts);
+    if (options.per_kernel) passed = report_kernels(options, prepared, passed, console, json) && passed;
+  } catch (const InternalError& error) {
+    if (options.reduce_to.empty()) throw;
+    broken = error.what();
+  }
+  if (!broken.empty()) console.print("it breaks: {}\n", broken);
+  if (!options.reduce_to.empty())
+    json["reduced"] = reduce_failure(
+        options.compile,
+        [&](const graph::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+          return against_interpreter(options, graph, inputs, outputs, console);
+        },
+        options.reduce_to, console);
+  passed = passed && broken.empty();
   console.print(passed ? "verdict: passed\n" : "verdict: FAILED\n");
-  console.finish("verify", {{"model", options.compile.model},
-                            {"numerics", options.compile.numerics},
-                            {"against", options.against.empty() ? "interpreter" : options.against},
-                            {"verdict", passed ? "passed" : "failed"},
-                            {"outputs", to_json(verdicts)}});
+  json["verdict"] = passed ? "passed" : "failed";
+  console.finish("verify", json);
   return passed ? exit_done : exit_negative;
 }
 
@@ -171,6 +179,12 @@ Action declare(Parser& parser) {
   parser.option(
       "--outputs", options->given, "DIR|FILE",
       "judge these outputs, which somebody else computed from the same inputs, instead of a compiled run's");
+  parser.flag("--per-kernel", options->per_kernel,
+              "compare every value that a kernel stores, and name the first kernel that is off");
+  parser.option(
+      "--reduce", options->reduce_to, "OUT.onnx",
+      "when it fails: write a part of the model, as small as can be, that fails alone, and its inputs "
+      "to OUT.data");
   parser.choice("--bound", options->bound, {"probable", "worst"},
                 "how roundings add up in the propagated bound: as independent errors do, or at their worst; "
                 "whichever it is, errors must not be larger than rounding explains either");
@@ -184,7 +198,9 @@ Action declare(Parser& parser) {
 
 Command verify_command() {
   return {"verify", "compares a compiled run with the reference interpreter",
-          "fusewise verify model.onnx --numerics strict", declare};
+          "fusewise verify model.onnx --numerics strict --per-kernel\n"
+          "  fusewise verify model.onnx --reduce small.onnx",
+          declare};
 }
 
 }  // namespace fusewise::cli
