@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
@@ -12,7 +13,9 @@
 #include "fusion/planner.h"
 #include "graph/text.h"
 #include "graph/verifier.h"
+#include "kernel/passes/pipeline.h"
 #include "rewrite/driver.h"
+#include "rewrite/list.h"
 
 namespace fusewise::compiler {
 
@@ -39,9 +42,19 @@ ReductionOrder order_for(Numerics numerics) {
   return {int64_t{1} << 40, 16};
 }
 
+void check_disabled(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const auto is_named = [&](const auto& pass) { return pass.name == name; };
+    if (std::ranges::none_of(rewrite::rewrites(), is_named) &&
+        std::ranges::none_of(kernel::passes(), is_named))
+      throw UserError("there is no rewrite and no kernel pass '" + name + "'");
+  }
+}
+
 }  // namespace
 
 Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
+  check_disabled(options.disabled_passes);
   Planned result;
   Stopwatch watch(result.milliseconds);
   const auto dump = [&](const std::string& stage, const graph::Graph& shown) {

@@ -93,6 +93,15 @@ KernelCall KernelSet::add(const graph::Region& region, const schedule::Schedule&
   return call;
 }
 
+// Of the names of passes, those that mean one of kernels; the others mean rewrites of graphs.
+static std::set<std::string, std::less<>> disabled_kernel_passes(const std::vector<std::string>& names) {
+  std::set<std::string, std::less<>> disabled;
+  for (const std::string& name : names)
+    if (std::ranges::any_of(kernel::passes(), [&](const kernel::Pass& pass) { return pass.name == name; }))
+      disabled.insert(name);
+  return disabled;
+}
+
 std::string KernelSet::compile() { return options_.target.empty() ? compile_machine_code() : print_source(); }
 
 void KernelSet::refuse(const std::string& name, const std::string& why) {
@@ -103,7 +112,7 @@ void KernelSet::refuse(const std::string& name, const std::string& why) {
 std::string KernelSet::print_source() {
   const codegen::Dialect& dialect = codegen::dialect_named(options_.target);
   kernel::PassOptions passes = codegen::source_passes();
-  passes.disabled.insert(options_.disabled_passes.begin(), options_.disabled_passes.end());
+  passes.disabled = disabled_kernel_passes(options_.disabled_passes);
   std::vector<codegen::SourceKernel> printed;
   for (kernel::Kernel& k : kernels) {
     const std::string name = k.name;
@@ -128,7 +137,7 @@ std::string KernelSet::compile_machine_code() {
   const codegen::CpuTarget target = target_of(options_.machine);
   kernel::PassOptions passes;
   passes.vector_bits = options_.machine.vector_bits;
-  passes.disabled.insert(options_.disabled_passes.begin(), options_.disabled_passes.end());
+  passes.disabled = disabled_kernel_passes(options_.disabled_passes);
   int done = 0;
   for (kernel::Kernel& k : kernels) {
     const std::string name = k.name;
