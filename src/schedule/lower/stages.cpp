@@ -259,15 +259,21 @@ void Lowering::place(int index, const Box& box, std::vector<StmtId>& statements)
 }
 
 // The ring and its high-water mark live outside the loop along which the box moves. The ring has room for what a full
-// step of that loop needs.
+// step of that loop needs wherever it is: reads that lie apart may need nothing at the first one.
 void Lowering::place_rings(int index, int depth, const Box& box, std::vector<StmtId>& statements) {
   const Stage& s = stage(index);
   const LoopChoice& loop = s.loops[static_cast<size_t>(depth)];
   const auto slides = [&](int c) { return stage(c).depth == depth + 1 && stage(c).reuse == Reuse::slide; };
   if (std::none_of(s.children.begin(), s.children.end(), slides)) return;
   Box step = box;
-  Extent& extent = step[static_cast<size_t>(loop.axis)].extent;
-  extent = exact_extent(builder_, extent.bound ? std::min(*extent.bound, loop.tile) : loop.tile);
+  BoxDim& along = step[static_cast<size_t>(loop.axis)];
+  if (!along.extent.exact || *along.extent.exact > loop.tile) {
+    const VariableId anywhere = builder_.variable("anywhere", {DataType::int64, 1});  // sizes do not read it
+    builder_.set_range(anywhere, 0, std::numeric_limits<int64_t>::max());
+    along.low = builder_.add(along.low, builder_.read(anywhere));
+  }
+  along.extent =
+      exact_extent(builder_, along.extent.bound ? std::min(*along.extent.bound, loop.tile) : loop.tile);
   const std::map<NodeId, Box> needed = needed_boxes(index, step);
   for (int c : s.children) {
     if (!slides(c)) continue;
