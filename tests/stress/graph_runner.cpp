@@ -149,7 +149,8 @@ class Attempt {
       for (kernel::Kernel& k : kernels.kernels) k = kernel::run_passes(std::move(k), passes);
     }
     program::Program program =
-        compiler::build_program(planned.graph, planned.plan, calls, kernels, std::move(library), options_);
+        compiler::build_program(planned.graph, planned.plan, calls, kernels, std::move(library), options_)
+            .program;
     return compiles ? execute(std::move(program)) : run_interpreted(program, kernels.kernels, case_.inputs);
   }
 
