@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "graph/interpreter/interpreter.h"
 #include "session/files/tensor_proto.h"
 #include "session/reduce.h"
@@ -18,26 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using graph::Tensor;
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "fusewise_reduce_XXXXXX").string();
-    if (!::mkdtemp(name.data()))
-      throw UserError(fmt::format("cannot make a folder {}", name), {.file = name});
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 enum class Outcome : uint8_t { agrees, differs, breaks };
 

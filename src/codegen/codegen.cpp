@@ -1,15 +1,13 @@
 #include "codegen/codegen.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "base/thread_pool.h"
 #include "codegen/llvm_compiler.h"
 
@@ -32,26 +30,6 @@ std::vector<std::span<const kernel::Kernel>> grouped(std::span<const kernel::Ker
   }
   return groups;
 }
-
-// A private folder that disappears with this.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "fusewise-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw UserError("no temporary folder can be made: " + name);
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace
 

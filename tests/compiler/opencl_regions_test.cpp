@@ -15,6 +15,7 @@
 #include "graph/builder.h"
 #include "graph/text.h"
 #include "kernel/passes/pipeline.h"
+#include "known_blocks.h"
 #include "region_generator.h"
 #include "schedule/schedule_text.h"
 #include "support/random.h"
@@ -136,13 +137,6 @@ TEST(OpenclRegions, MatMulBiasGeluInTiles) {
   b.output(gelu(b, b.matmul(x, w)), "y");
   blocks.add("symbolic", std::move(graph), {random_tensor({45, 19}, 1), random_tensor({19, 50}, 2)}, 1, true);
   blocks.run();
-}
-
-Value softmax(GraphBuilder& b, Value x) {
-  const int last = b.type(x).rank() - 1;
-  const Value e =
-      b.map(ScalarOp::exp, {b.map_broadcast(ScalarOp::sub, {x, b.reduce(x, Combine::max, {last}, true)})});
-  return b.map_broadcast(ScalarOp::div, {e, b.reduce(e, Combine::sum, {last}, true)});
 }
 
 // softmax(q k / sqrt(d) + mask) v in one kernel of one phase: no part of it leaves the group.

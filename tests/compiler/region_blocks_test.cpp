@@ -6,6 +6,7 @@
 
 #include "fusion/tiles/choose_schedule.h"
 #include "graph/builder.h"
+#include "known_blocks.h"
 #include "region_runner.h"
 
 namespace fusewise::test {
@@ -53,13 +54,6 @@ TEST(RegionBlocks, MatMulBiasRelu) {
     b.output(y, "y");
     expect_right(graph, {random_tensor({m, k}, 1), random_tensor({k, n}, 2), random_tensor({n}, 3)});
   }
-}
-
-Value softmax(GraphBuilder& b, Value x) {
-  const int last = b.type(x).rank() - 1;
-  const Value e =
-      b.map(ScalarOp::exp, {b.map_broadcast(ScalarOp::sub, {x, b.reduce(x, Combine::max, {last}, true)})});
-  return b.map_broadcast(ScalarOp::div, {e, b.reduce(e, Combine::sum, {last}, true)});
 }
 
 TEST(RegionBlocks, Softmax) {

@@ -37,14 +37,26 @@ void write_softmax(const std::filesystem::path& path) {
   model.write(path);
 }
 
-TEST(ReductionParts, AreThePlansNotTheThreads) {
+class ReductionParts : public testing::Test {
+ protected:
+  ReductionParts() {
+    options.use_cache = false;
+    options.threads = 4;
+  }
+
+  static Model load(const std::filesystem::path& path) {
+    write_softmax(path);
+    return Model::load(path.string());
+  }
+
   test::TemporaryFolder folder;
-  const std::filesystem::path path = folder.path() / "model.onnx";
-  write_softmax(path);
-  const Model model = Model::load(path.string());
+  const Model model = load(folder.path() / "model.onnx");
   SessionOptions options;
-  options.use_cache = false;
-  options.threads = 4;
+  const std::vector<Tensor> inputs = {
+      random_tensor("x", DataType::float32, {1, length}, 5, ValueRange{-20, 20}, {})};
+};
+
+TEST_F(ReductionParts, AreThePlansNotTheThreads) {
   const compiler::Planned planned = compiler::plan_graph(model.graph(), compile_options_for(options));
   int partial = 0;
   for (const fusion::PlannedRegion& region : planned.plan.regions)
@@ -52,8 +64,6 @@ TEST(ReductionParts, AreThePlansNotTheThreads) {
   EXPECT_GE(partial, 1);
   options.plan_text = fusion::to_json_text(planned.graph, planned.plan);
 
-  const std::vector<Tensor> inputs = {
-      random_tensor("x", DataType::float32, {1, length}, 5, ValueRange{-20, 20}, {})};
   std::vector<std::vector<Tensor>> results;
   for (int threads : {1, 2, 3}) {
     options.threads = threads;
@@ -73,17 +83,8 @@ TEST(ReductionParts, AreThePlansNotTheThreads) {
     EXPECT_EQ(y[i], evaluate_function(ScalarOp::exp, x[i] - m, 0.0f) / s) << i;
 }
 
-TEST(ReductionParts, StrictHasNone) {
-  test::TemporaryFolder folder;
-  const std::filesystem::path path = folder.path() / "model.onnx";
-  write_softmax(path);
-  const Model model = Model::load(path.string());
-  SessionOptions options;
-  options.use_cache = false;
-  options.threads = 4;
+TEST_F(ReductionParts, StrictHasNone) {
   options.numerics = compiler::Numerics::strict;
-  const std::vector<Tensor> inputs = {
-      random_tensor("x", DataType::float32, {1, length}, 5, ValueRange{-20, 20}, {})};
   const std::vector<Tensor> actual = Session(model, options).run(inputs),
                             expected = graph::interpret(model.graph(), inputs);
   for (size_t i = 0; i < actual.size(); ++i)

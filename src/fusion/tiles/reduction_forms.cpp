@@ -170,19 +170,26 @@ class Draft : UsualSizes {
   }
   bool depends_on_members(int s) const {
     const schedule::Stage& t = tree_.stages[static_cast<size_t>(s)];
-    std::vector<NodeId> work = t.inlined;
-    work.push_back(t.node);
-    std::set<NodeId> seen(work.begin(), work.end());
+    std::vector<NodeId> nodes = t.inlined;
+    nodes.push_back(t.node);
+    const std::set<NodeId> producers = producers_of(std::move(nodes));
+    return std::ranges::any_of(chain_.members, [&](const schedule::CascadeMember& m) {
+      return m.node != chain_.members.back().node && producers.count(m.node) != 0;
+    });
+  }
+
+  // Nodes of the region that these read, directly or through others.
+  std::set<NodeId> producers_of(std::vector<NodeId> work) const {
+    std::set<NodeId> found;
     while (!work.empty()) {
       const NodeId node = work.back();
       work.pop_back();
       for (const graph::Read& read : forms_.form(node).reads) {
         const NodeId producer = forms_.operand(node, read).node;
-        if (members_.count(producer) && producer != chain_.members.back().node) return true;
-        if (forms_.is_member(producer) && seen.insert(producer).second) work.push_back(producer);
+        if (forms_.is_member(producer) && found.insert(producer).second) work.push_back(producer);
       }
     }
-    return false;
+    return found;
   }
 
   // Members are carried; what only they read is computed inside, block by block; what others read too is computed
@@ -259,18 +266,8 @@ class Draft : UsualSizes {
   // Stages that the chain's last reduction reads, directly or through others.
   std::set<int> upstream_stages() const {
     std::set<int> result;
-    std::vector<NodeId> work = {chain_.members.back().node};
-    std::set<NodeId> seen(work.begin(), work.end());
-    while (!work.empty()) {
-      const NodeId node = work.back();
-      work.pop_back();
-      for (const graph::Read& read : forms_.form(node).reads) {
-        const NodeId producer = forms_.operand(node, read).node;
-        if (!forms_.is_member(producer) || !seen.insert(producer).second) continue;
-        work.push_back(producer);
-        if (const int s = tree_.stage_index(forms_, producer); s >= 0) result.insert(s);
-      }
-    }
+    for (const NodeId producer : producers_of({chain_.members.back().node}))
+      if (const int s = tree_.stage_index(forms_, producer); s >= 0) result.insert(s);
     return result;
   }
 
