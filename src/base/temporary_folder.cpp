@@ -11,7 +11,8 @@ namespace fusewise {
 TemporaryFolder::TemporaryFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "fusewise-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr)
-    throw UserError("no temporary folder can be made: " + name, {.file = name, .node = "", .op = "", .hint = ""});
+    throw UserError("no temporary folder can be made: " + name,
+                    {.file = name, .node = "", .op = "", .hint = ""});
   path_ = name;
 }
 
