@@ -98,11 +98,10 @@ PlanOptions with_wholes(const graph::Graph& graph, const PlanOptions& options,
   if (wholes.empty()) return result;
   result.assemblies = place_parts(graph, wholes, constant_only(graph), options.layouts, options.appends);
   result.layouts = with_places(options.layouts, graph, result.assemblies);
-  // Views that are parts are stored: where they belong.
+  // Parts that would be free inside of their readers (views, iotas) are stored: where they belong.
   for (NodeId whole : wholes)
     for (Value part : graph.node(whole).operands)
-      if (graph::kind_of(graph.node(part.node).op) == graph::Kind::view)
-        result.constraints.stored_views.insert(part.node);
+      if (graph::has_form(graph, part.node)) result.constraints.stored_views.insert(part.node);
   return result;
 }
 

@@ -171,8 +171,7 @@ class PlanReader {
       const size_t member = output.is_object() ? output.at("node").get<size_t>() : output.get<size_t>();
       if (member >= in_order.size())
         throw UserError(fmt::format("{}: an output names member {} of {}", where, member, in_order.size()));
-      if (graph::kind_of(graph_.node(in_order[member]).op) == graph::Kind::view)
-        result_.stored_views.insert(in_order[member]);
+      result_.stored_views.insert(in_order[member]);
     }
     group.nodes = std::move(in_order);
     std::sort(group.nodes.begin(), group.nodes.end());

@@ -119,8 +119,9 @@ class Verifier {
     dim(one.reach, what);
     const Dim& whole = program_.buffers[one.base].bytes;
     if (one.offset.is_constant() && one.reach.is_constant() && whole.is_constant())
+      // What holds no bytes may begin anywhere: a part's place in a whole without elements, for instance.
       require(one.offset.value() >= 0 && one.reach.value() >= 0 &&
-                  one.offset.value() + one.reach.value() <= whole.value(),
+                  (one.reach.is(0) || one.offset.value() + one.reach.value() <= whole.value()),
               what + " reaches beyond what it is a part of");
   }
 

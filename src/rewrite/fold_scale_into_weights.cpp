@@ -109,32 +109,41 @@ bool extend(Affine& affine, const Graph& graph, const Node& node, size_t through
 
 double rounded(double value, DataType type) { return convert({DataType::float64, value, 0}, type).f; }
 
-// The least positive number of a type.
-double least_positive(DataType type) {
-  switch (type) {
-    case DataType::bfloat16:
-      return 0x1p-133;
-    case DataType::float16:
-      return 0x1p-24;
-    case DataType::float32:
-      return 0x1p-149;
-    default:
-      return 0x1p-1074;
-  }
+// What scales and scaled weights of a type may be: of at most this exponent, so that sums of their products with
+// ordinary numbers stay finite where those behind the sum would; and scaled weights not below the least normal number,
+// where they would lose digits. Nothing for types that are narrower than what sums are kept in: a weight would be
+// rounded more coarsely than a product.
+struct Exponents {
+  int least_normal, most;
+};
+
+std::optional<Exponents> exponents_of(DataType type) {
+  if (type == DataType::float32) return Exponents{-126, 63};
+  if (type == DataType::float64) return Exponents{-1022, 511};
+  return std::nullopt;
 }
 
-// A weight times its scale. A product that would become 0 keeps its sign and the least magnitude, so that an
-// infinite operand does not make NaN of it.
-double scaled(double weight, double scale, DataType type) {
-  const double product = rounded(weight * scale, type);
-  if (product != 0 || weight == 0 || scale == 0) return product;
-  return std::copysign(least_positive(type), std::signbit(weight) == std::signbit(scale) ? 1.0 : -1.0);
+bool fits_scale(double scale, const Exponents& exponents) {
+  return scale == 0 || (std::isfinite(scale) && std::abs(std::ilogb(scale)) <= exponents.most);
 }
 
-// The weights times the scale along one of their dimensions; nothing when a number is not finite then.
+// Whether the product stands for weight times scale as well as the weight stands for itself.
+bool fits_product(double weight, double scale, double product, const Exponents& exponents) {
+  if (!std::isfinite(product)) return false;
+  if (product == 0) return weight == 0 || scale == 0;
+  const int exponent = std::ilogb(product);
+  return exponent <= exponents.most &&
+         (exponent >= exponents.least_normal || std::ilogb(weight) < exponents.least_normal);
+}
+
+// The weights times the scale along one of their dimensions; nothing when a number does not fit then.
 std::optional<std::vector<std::byte>> scaled(const ConstantData& data, const std::vector<double>& scale,
                                              int dim) {
   const DataType type = data.type.element;
+  const std::optional<Exponents> exponents = exponents_of(type);
+  if (!exponents) return std::nullopt;
+  for (const double s : scale)
+    if (!fits_scale(s, *exponents)) return std::nullopt;
   const size_t bytes = static_cast<size_t>(bytes_of(type)), count = data.bytes.size() / bytes;
   size_t inner = 1;
   for (size_t d = data.type.shape.size(); d-- > static_cast<size_t>(dim) + 1;)
@@ -143,8 +152,8 @@ std::optional<std::vector<std::byte>> scaled(const ConstantData& data, const std
   for (size_t begin = 0, channel = 0; begin < count; begin += inner, channel = (channel + 1) % scale.size()) {
     for (size_t i = begin; i < begin + inner; ++i) {
       const double weight = load_scalar(data.bytes.data() + i * bytes, type).f;
-      const Scalar product{type, scaled(weight, scale[channel], type), 0};
-      if (!std::isfinite(product.f)) return std::nullopt;
+      const Scalar product{type, rounded(weight * scale[channel], type), 0};
+      if (!fits_product(weight, scale[channel], product.f, *exponents)) return std::nullopt;
       store_scalar(result.data() + i * bytes, product);
     }
   }

@@ -5,8 +5,9 @@
 //
 // with m, s, b constants along the output channel (a bias that the convolution has already is one more such
 // step). Applies where neither the contraction, nor its weights, nor any value between has another use, and
-// where every number stays finite; a product that would vanish keeps its sign and the least magnitude.
-// Changes rounding: weights and bias are computed in double precision and rounded once. Runs after
+// where every number stays well inside the range of its type: neither near overflow nor so small that it loses
+// digits. Weights narrower than what sums are kept in (float16, bfloat16) are left alone: rounding them anew would
+// cost more than the step that is saved. Changes rounding: weights and bias are computed in double precision and rounded once. Runs after
 // fold_constants, which makes the constants, and divide_to_multiply.
 #pragma once
 
