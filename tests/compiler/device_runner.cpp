@@ -1,8 +1,11 @@
-#include "device_runner.h"
+#include "compiler/device_runner.h"
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdlib>
+
+#include "kernel/passes/pipeline.h"
 
 namespace fusewise::test {
 
@@ -21,36 +24,49 @@ const Device* device_of(const std::string& platform) {
   return nullptr;
 }
 
-void DeviceBatch::add(std::shared_ptr<const RegionOracle> oracle, schedule::LoweredKernel lowered,
-                      kernel::Kernel passed, std::string what) {
-  passed.name = fmt::format("k{}", jobs_.size());
-  machine::Machine machine = machine::plain_gpu();
-  printed_.push_back(codegen::print_source(passed, codegen::opencl_dialect(), machine));
-  jobs_.push_back({std::move(oracle), std::move(lowered), std::move(passed), std::move(what)});
+PreparedKernel prepare_kernel(const schedule::RegionForms& forms, const schedule::Tree& tree) {
+  PreparedKernel result;
+  result.lowered = schedule::lower(forms, tree, {1});
+  result.passed = kernel::run_passes(result.lowered.kernel, codegen::source_passes());
+  return result;
 }
 
-std::vector<std::string> DeviceBatch::run() {
+void DeviceBatch::add(std::shared_ptr<const RegionOracle> oracle, PreparedKernel kernel, std::string name,
+                      std::string about) {
+  kernel.passed.name = fmt::format("k{}", jobs_.size());
+  printed_.push_back(codegen::print_source(kernel.passed, codegen::opencl_dialect(), machine::plain_gpu()));
+  jobs_.push_back({std::move(oracle), std::move(kernel), std::move(name), std::move(about)});
+}
+
+std::vector<DeviceBatch::Result> DeviceBatch::run() {
   if (jobs_.empty()) return {};
   const codegen::Dialect& dialect = codegen::opencl_dialect();
   std::string options(dialect.options);
   if (device_.facts().exact_division) options += " " + std::string(dialect.exact_division_option);
+  if (is_quick_) options += " -cl-opt-disable";
   const auto program = device_.compile(codegen::source_module(printed_, dialect), options);
-  std::vector<std::string> wrong;
-  for (size_t i = 0; i < jobs_.size(); ++i)
-    if (const std::string words = run(program, i); !words.empty())
-      wrong.push_back(
-          fmt::format("{}: {}\n{}\n{}", device_.facts().platform, words, jobs_[i].what, printed_[i].text));
+  std::vector<Result> results;
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::string words = run(program, i);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    results.push_back({jobs_[i].name, {}, took.count()});
+    if (!words.empty())
+      results.back().wrong = fmt::format("{}: {}: {}\n{}\n{}", device_.facts().platform, jobs_[i].name, words,
+                                         jobs_[i].about, printed_[i].text);
+  }
   jobs_.clear();
   printed_.clear();
-  return wrong;
+  return results;
 }
 
 std::string DeviceBatch::run(const runtime::opencl::DeviceProgram& program, size_t number) const {
-  const Job& job = jobs_[number];
-  const std::vector<int64_t> parameters = job.oracle->parameters(job.lowered);
+  const RegionOracle& oracle = *jobs_[number].oracle;
+  const auto& [lowered, passed] = jobs_[number].kernel;
+  const std::vector<int64_t> parameters = oracle.parameters(lowered);
   SymbolValues named;
-  for (size_t i = 0; i < parameters.size(); ++i) named[job.passed.parameters[i]] = parameters[i];
-  std::vector<std::vector<char>> bytes = argument_bytes(*job.oracle, job.lowered);
+  for (size_t i = 0; i < parameters.size(); ++i) named[passed.parameters[i]] = parameters[i];
+  std::vector<std::vector<char>> bytes = argument_bytes(oracle, lowered);
   std::vector<DeviceMemory> memory;
   std::vector<const DeviceMemory*> arguments;
   for (const std::vector<char>& b : bytes) {
@@ -66,7 +82,7 @@ std::string DeviceBatch::run(const runtime::opencl::DeviceProgram& program, size
     device_.read(memory[i], bytes[i].data());
     results.push_back(bytes[i].data());
   }
-  return compare_arguments(*job.oracle, job.lowered, results);
+  return compare_arguments(oracle, lowered, results);
 }
 
 }  // namespace fusewise::test

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen/source/source.h"
-#include "region_runner.h"
+#include "compiler/region_runner.h"
 #include "runtime/drivers/opencl/device.h"
 
 namespace fusewise::test {
@@ -15,26 +15,44 @@ namespace fusewise::test {
 // The device of a platform whose name contains the word; null, with a line that says so, where there is none.
 const runtime::opencl::Device* device_of(const std::string& platform);
 
+// A region lowered for a GPU, and the same ready to print.
+struct PreparedKernel {
+  schedule::LoweredKernel lowered;
+  kernel::Kernel passed;
+};
+PreparedKernel prepare_kernel(const schedule::RegionForms& forms, const schedule::Tree& tree);
+
 class DeviceBatch {
  public:
-  explicit DeviceBatch(const runtime::opencl::Device& device) : device_(device) {}
-  // Prints the kernel; `passed` is `lowered` after the kernel passes. Throws UnsupportedError.
-  void add(std::shared_ptr<const RegionOracle> oracle, schedule::LoweredKernel lowered, kernel::Kernel passed,
-           std::string what);
-  // Compiles what was added and runs it; a line for each that is wrong.
-  std::vector<std::string> run();
+  // What became of one kernel.
+  struct Result {
+    std::string name;
+    std::string wrong;   // empty if it is right
+    double seconds = 0;  // that the driver took from its first launch to the last result
+  };
+
+  // `is_quick`: the driver's compiler optimises nothing, and takes less than half the time.
+  explicit DeviceBatch(const runtime::opencl::Device& device, bool is_quick = false)
+      : device_(device), is_quick_(is_quick) {}
+  // Prints the kernel; `about` goes into the words on a wrong result. The oracle's graph must stay alive. Throws
+  // UnsupportedError.
+  void add(std::shared_ptr<const RegionOracle> oracle, PreparedKernel kernel, std::string name,
+           std::string about);
+  // Compiles what was added and runs it, in order.
+  std::vector<Result> run();
+  size_t size() const { return jobs_.size(); }
   const std::string& platform() const { return device_.facts().platform; }
 
  private:
   struct Job {
     std::shared_ptr<const RegionOracle> oracle;
-    schedule::LoweredKernel lowered;
-    kernel::Kernel passed;
-    std::string what;
+    PreparedKernel kernel;
+    std::string name, about;
   };
   std::string run(const runtime::opencl::DeviceProgram& program, size_t job) const;
 
   const runtime::opencl::Device& device_;
+  bool is_quick_;
   std::vector<Job> jobs_;
   std::vector<codegen::SourceKernel> printed_;
 };

@@ -9,14 +9,14 @@
 #include <map>
 
 #include "base/error.h"
+#include "compiler/device_runner.h"
+#include "compiler/device_stress.h"
 #include "compiler/operand_views.h"
-#include "device_runner.h"
 #include "fusion/tiles/choose_group_schedule.h"
 #include "graph/builder.h"
 #include "graph/text.h"
 #include "kernel/passes/pipeline.h"
 #include "known_blocks.h"
-#include "region_generator.h"
 #include "schedule/schedule_text.h"
 #include "support/random.h"
 
@@ -28,24 +28,20 @@ using graph::GraphBuilder;
 using graph::Tensor;
 using graph::Value;
 
-// A region lowered for a GPU and made ready to print.
-struct Prepared {
+// A region with the schedule that is chosen for it; no kernel where none is possible.
+struct Prepared : PreparedKernel {
   std::shared_ptr<const RegionOracle> oracle;
   fusion::GroupSchedule chosen;
-  schedule::LoweredKernel lowered;
-  kernel::Kernel passed;
 };
 
-Prepared prepared(const Graph& graph, const schedule::Layouts& layouts, const std::vector<Tensor>& inputs,
-                  const machine::Machine& machine = machine::plain_gpu()) {
+Prepared prepared(const Graph& graph, const schedule::Layouts& layouts, const std::vector<Tensor>& inputs) {
   Prepared result;
   const graph::Region region = whole_region(graph);
   result.oracle = std::make_shared<RegionOracle>(graph, region, layouts, inputs);
   const schedule::RegionForms forms = schedule::region_forms(graph, region);
-  result.chosen = fusion::choose_group_schedule(forms, layouts, machine, {});
-  if (!result.chosen.verdict.allowed()) return result;
-  result.lowered = schedule::lower(forms, result.chosen.tree, {1});
-  result.passed = kernel::run_passes(result.lowered.kernel, codegen::source_passes());
+  result.chosen = fusion::choose_group_schedule(forms, layouts, machine::plain_gpu(), {});
+  if (result.chosen.verdict.allowed())
+    static_cast<PreparedKernel&>(result) = prepare_kernel(forms, result.chosen.tree);
   return result;
 }
 
@@ -85,12 +81,12 @@ class Blocks {
     const std::string wrong = interpreted(p);
     ASSERT_EQ(wrong, "") << name;
     for (DeviceBatch& batch : batches_)
-      if (on_mesa || batch.platform() != mesa) batch.add(p.oracle, p.lowered, p.passed, name);
+      if (on_mesa || batch.platform() != mesa) batch.add(p.oracle, p, name, {});
   }
   void run() {
     for (DeviceBatch& batch : batches_) {
       const auto start = std::chrono::steady_clock::now();
-      for (const std::string& wrong : batch.run()) ADD_FAILURE() << wrong;
+      for (const DeviceBatch::Result& result : batch.run()) EXPECT_EQ(result.wrong, "");
       const auto end = std::chrono::steady_clock::now();
       fmt::print("ran in {:.1f} s\n", std::chrono::duration<double>(end - start).count());
     }
@@ -186,46 +182,17 @@ TEST(OpenclRegions, NormalisationAndTwoOutputs) {
   blocks.run();
 }
 
-TEST(OpenclRegions, DISABLED_RandomRegionsAreRight) {
-  std::map<std::string, int> tally;
-  std::vector<std::unique_ptr<RegionCase>> cases;
-  std::vector<DeviceBatch> batches = batches_of({pocl});
-  constexpr uint64_t regions = 400, every = 8;
-  for (uint64_t seed = 1; seed <= regions; ++seed) {
-    cases.push_back(std::make_unique<RegionCase>(random_region(seed)));
-    RegionCase& what = *cases.back();
-    // Small groups and little shared memory, so that all forms of schedules are met.
-    Random random(seed);
-    machine::Machine machine = machine::plain_gpu();
-    machine.most_threads = random.one_of({2, 5, 32, 64, 64, 64});
-    machine.shared_bytes = random.one_of<int64_t>({0, 1000, 32768, 32768});
-    if (what.layouts.empty() && random.chance(70)) what.graph = compiler::view_operands(what.graph);
-    const auto words = [&] { return fmt::format("seed {}\n{}", seed, graph::print(what.graph)); };
-    try {
-      Prepared p = prepared(what.graph, what.layouts, what.inputs, machine);
-      if (!p.chosen.verdict.allowed()) {
-        ++tally["refused: " + p.chosen.verdict.code];
-        continue;
-      }
-      ++tally[p.passed.phases.size() == 1 ? "one phase" : "several phases"];
-      if (const std::string wrong = interpreted(p); !wrong.empty()) {
-        ADD_FAILURE() << words() << wrong;
-        if (++tally["wrong"] > 3) return;
-        continue;
-      }
-      if (seed % every != 0) continue;
-      for (DeviceBatch& batch : batches) batch.add(p.oracle, p.lowered, p.passed, words());
-      ++tally["printed"];
-    } catch (const UnsupportedError& error) {
-      ++tally[error.what()];
-    } catch (const UserError&) {
-      ++tally["unfit"];  // the interpreter refuses the inputs
-    }
-  }
-  for (DeviceBatch& batch : batches)
-    for (const std::string& wrong : batch.run()) ADD_FAILURE() << wrong;
-  for (const auto& [name, count] : tally) fmt::print("{}: {}\n", name, count);
-  EXPECT_GT(tally["one phase"], 200);
+// Long runs: build/release/stress_devices.
+TEST(OpenclRegions, RandomRegionsAreRight) {
+  DeviceStress options;
+  options.regions = 240;
+  options.device = device_of(pocl);
+  options.print_every = 2;
+  options.is_quick = true;
+  DeviceTally all = run_stress(options);
+  fmt::print("{}", to_text(all));
+  for (size_t i = 0; i < all.wrong.size() && i < 3; ++i) ADD_FAILURE() << all.wrong[i];
+  EXPECT_GT(all.outcomes["1 phases"] * 2, all.regions);
 }
 
 }  // namespace

@@ -50,6 +50,9 @@ std::string source_module(std::span<const SourceKernel> kernels, const Dialect& 
 kernel::PassOptions source_passes() {
   kernel::PassOptions options;
   options.vector_bits = 0;
+  // A driver unrolls by itself; text that has it done already takes it far longer to compile. Register tiles are short.
+  options.unroll_factor = 1;
+  options.most_unrolled = 400;
   // Pointers of their own cost a thread registers; a compiler for a GPU finds the addresses' common parts itself.
   options.disabled = {"hoist_addresses", "join_rows", "place_scratch"};
   return options;

@@ -54,6 +54,7 @@ class SourcePrinter {
   // --- statements.cpp
   void statement(StmtId id, int indent);
   void scope(StmtId id, int indent);
+  bool has_threads(StmtId id) const;
   void loop(const kernel::Stmt& stmt, int indent);
   void thread_loop(const kernel::Stmt& stmt, int indent);
   void assign(const kernel::Stmt& stmt, int indent);
@@ -77,7 +78,6 @@ class SourcePrinter {
   std::set<kernel::VariableId> data_;      // variables that hold more than index arithmetic
   std::vector<uint32_t> shared_;           // buffers of the phase that a group's threads share
   int64_t threads_ = 0;                    // of the phase's thread loops; 0: there are none
-  int thread_loops_ = 0;
   bool in_threads_ = false;
   bool uses_double_ = false;
   int names_ = 0;

@@ -52,7 +52,6 @@ void SourcePrinter::collect(StmtId id, bool in_threads) {
     if (!is_plain)
       throw UnsupportedError("not supported yet: loops over different numbers of threads in printed source");
     threads_ = end.value;
-    ++thread_loops_;
     in_threads = true;
   }
   if (stmt.kind == StmtKind::allocate && kernel_.buffers[stmt.target].scope == Scope::shared) {
@@ -83,7 +82,7 @@ std::string SourcePrinter::phase(size_t index, Launch& launch) {
   check(grid.kind == StmtKind::loop && grid.loop == LoopKind::block, "a phase is not a loop over blocks");
   for (size_t before = SIZE_MAX; before != data_.size();) {
     before = data_.size();
-    threads_ = thread_loops_ = 0;
+    threads_ = 0;
     shared_.clear();
     collect(grid.children[0], false);
   }
@@ -122,14 +121,27 @@ std::string SourcePrinter::phase(size_t index, Launch& launch) {
   return std::move(out_);
 }
 
-// The statements of a body, whose own declarations end with it.
+bool SourcePrinter::has_threads(StmtId id) const {
+  const Stmt& stmt = kernel_.stmt(id);
+  if (stmt.kind == StmtKind::loop && stmt.loop == LoopKind::thread) return true;
+  return std::any_of(stmt.children.begin(), stmt.children.end(), [&](StmtId c) { return has_threads(c); });
+}
+
+// The statements of a body, whose own declarations end with it. All threads go on together behind a loop over them,
+// where something comes behind it.
 void SourcePrinter::scope(StmtId id, int indent) {
   const auto outer = declared_;
   const Stmt& stmt = kernel_.stmt(id);
-  if (stmt.kind == StmtKind::block)
-    for (StmtId child : stmt.children) statement(child, indent);
-  else
+  if (stmt.kind == StmtKind::block) {
+    bool unmet = false;  // threads of a loop above have not met yet
+    for (StmtId child : stmt.children) {
+      if (unmet) line(indent, fmt::format("{};", dialect_.barrier));
+      unmet = !in_threads_ && has_threads(child);
+      statement(child, indent);
+    }
+  } else {
     statement(id, indent);
+  }
   declared_ = outer;
 }
 
@@ -191,11 +203,11 @@ void SourcePrinter::loop(const Stmt& stmt, int indent) {
   const std::string step = stmt.value == 1 ? "++" + counter : fmt::format("{} += {}", counter, stmt.value);
   line(indent, fmt::format("for (long {0} = {1}; {0} < {2}; {3}) {{", counter, begin, end, step));
   scope(stmt.children[0], indent + 1);
+  if (!in_threads_ && has_threads(stmt.children[0])) line(indent + 1, fmt::format("{};", dialect_.barrier));
   line(indent, "}");
   if (!is_simple) line(--indent, "}");
 }
 
-// All threads go on together behind the loop.
 void SourcePrinter::thread_loop(const Stmt& stmt, int indent) {
   line(indent, "{");
   line(indent + 1, fmt::format("const long {} = {};", variable(stmt.target), dialect_.thread));
@@ -203,7 +215,6 @@ void SourcePrinter::thread_loop(const Stmt& stmt, int indent) {
   scope(stmt.children[0], indent + 1);
   in_threads_ = false;
   line(indent, "}");
-  if (thread_loops_ > 1) line(indent, fmt::format("{};", dialect_.barrier));
 }
 
 void SourcePrinter::assign(const Stmt& stmt, int indent) {

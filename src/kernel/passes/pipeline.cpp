@@ -19,7 +19,9 @@ namespace fusewise::kernel {
 const std::vector<Pass>& passes() {
   static const std::vector<Pass> list = {
       {"unroll", "constant indices for register tiles",
-       [](Kernel kernel, const PassOptions&) { return unroll(std::move(kernel)); }},
+       [](Kernel kernel, const PassOptions& options) {
+         return unroll(std::move(kernel), options.most_unrolled);
+       }},
       {"vectorize", "whole vectors, while functions are still single expressions",
        [](Kernel kernel, const PassOptions& options) {
          return vectorize(std::move(kernel), options.vector_bits);

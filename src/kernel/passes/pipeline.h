@@ -1,6 +1,7 @@
 // The passes from the kernels that the schedule writes to those that a back end can emit, in order.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <set>
 #include <string>
@@ -13,7 +14,8 @@ namespace fusewise::kernel {
 
 struct PassOptions {
   int vector_bits = 256;                        // of the target; 0: leave vector loops as serial loops
-  int unroll_factor = 4;                        // of innermost reduction loops
+  int unroll_factor = 4;                        // of innermost reduction loops; 1: none
+  int64_t most_unrolled = INT64_MAX;            // expressions; a longer sequence of copies stays a loop
   std::set<std::string, std::less<>> disabled;  // names of passes to skip
   // Called after each pass that ran.
   std::function<void(std::string_view pass, const Kernel& kernel)> dump;

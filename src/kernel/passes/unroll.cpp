@@ -1,5 +1,6 @@
 #include "kernel/passes/unroll.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -22,6 +23,19 @@ StmtId copies(Kernel& kernel, Builder& builder, const Stmt& loop, int64_t count)
     statements.push_back(substitute(kernel, builder, loop.children[0], loop.target, value, count > 1));
   }
   return builder.block(std::move(statements));
+}
+
+// Expressions and statements of a part of the kernel, those in loops to unroll once per copy. Stops counting above `most`.
+int64_t unrolled_size(const Kernel& kernel, Builder& builder, StmtId id, int64_t most) {
+  const Stmt& stmt = kernel.stmt(id);
+  int64_t size = 1, copies = 1;
+  ExpressionVisitor visitor(kernel);
+  for_each_operand(stmt, [&](ExprId e) { visitor.visit(e, [&](ExprId) { ++size; }); });
+  if (stmt.kind == StmtKind::loop && stmt.loop == LoopKind::unrolled)
+    copies = std::max<int64_t>(trip_count(builder, stmt).value_or(1), 1);
+  for (size_t i = 0; i < stmt.children.size() && size <= most / copies; ++i)
+    size += unrolled_size(kernel, builder, stmt.children[i], most / copies);
+  return size > most / copies ? most : size * copies;
 }
 
 // Whether the loop carries something around that unrolling helps with.
@@ -73,7 +87,7 @@ StmtId unrolled_by(Kernel& kernel, Builder& builder, const Stmt& loop, int64_t f
 
 }  // namespace
 
-Kernel unroll(Kernel kernel) {
+Kernel unroll(Kernel kernel, int64_t most_expressions) {
   Builder builder = Builder::resume(kernel);
   std::set<StmtId> phases(kernel.phases.begin(), kernel.phases.end());
   Rewriter* again = nullptr;
@@ -83,7 +97,9 @@ Kernel unroll(Kernel kernel) {
     const std::optional<int64_t> count = trip_count(builder, stmt);
     const bool wanted = stmt.loop == LoopKind::unrolled || (count && *count <= 1);
     if (!wanted) return none;
-    if (count && *count <= most_copies)
+    const bool is_short = most_expressions == INT64_MAX ||
+                          unrolled_size(kernel, builder, id, most_expressions) < most_expressions;
+    if (count && (*count <= 1 || (*count <= most_copies && is_short)))
       return again->rewrite_statement(copies(kernel, builder, stmt, *count));
     const StmtId body = again->rewrite_statement(stmt.children[0]);
     return builder.loop(LoopKind::serial, stmt.target, stmt.a, stmt.b, stmt.value, body);

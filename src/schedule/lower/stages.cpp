@@ -97,33 +97,30 @@ StmtId Lowering::emit_block(int index, const Grid& grid, ExprId block) {
 // The roots of one phase share its blocks, one root after the other.
 StmtId Lowering::emit_phase(const std::vector<int>& roots) {
   std::vector<Grid> grids;
+  std::vector<ExprId> begins;
   ExprId blocks = zero();
   for (int root : roots) {
     grids.push_back(grid_of(root));
+    begins.push_back(blocks);
     blocks = builder_.add(blocks, grids.back().blocks);
   }
+  // Whose block it is, by halving: every block takes one way, without conditions on the others.
+  const std::function<StmtId(size_t, size_t, ExprId)> among = [&](size_t from, size_t to, ExprId block) {
+    if (to - from > 1) {
+      const size_t middle = from + (to - from) / 2;
+      const StmtId before = among(from, middle, block), after = among(middle, to, block);
+      return builder_.branch(builder_.less(block, begins[middle]), before, after);
+    }
+    if (roots.size() == 1) return emit_block(roots[0], grids[0], block);
+    const VariableId own = builder_.variable("b", {DataType::int64, 1});
+    const ExprId count = grids[from].blocks;
+    builder_.set_range(own, 0, std::max<int64_t>(builder_.range(count).high - 1, 0));
+    builder_.set_bound(own, count);
+    const StmtId let = builder_.let(own, builder_.sub(block, begins[from]));
+    return builder_.block({let, emit_block(roots[from], grids[from], builder_.read(own))});
+  };
   return serial_loop(
-      "b", blocks,
-      [&](ExprId block) {
-        if (roots.size() == 1) return emit_block(roots[0], grids[0], block);
-        std::vector<StmtId> statements;
-        ExprId begin = zero();
-        for (size_t i = 0; i < roots.size(); ++i) {
-          const VariableId own = builder_.variable("b", {DataType::int64, 1});
-          const ExprId count = grids[i].blocks;
-          builder_.set_range(own, 0, std::max<int64_t>(builder_.range(count).high - 1, 0));
-          builder_.set_bound(own, count);
-          const ExprId here = builder_.less(block, builder_.add(begin, count));
-          const ExprId not_before = builder_.less(builder_.sub(begin, builder_.integer(1)), block);
-          const StmtId let = builder_.let(own, builder_.sub(block, begin));
-          const StmtId body = emit_block(roots[i], grids[i], builder_.read(own));
-          statements.push_back(
-              builder_.branch(builder_.logical_and(not_before, here), builder_.block({let, body})));
-          begin = builder_.add(begin, count);
-        }
-        return builder_.block(std::move(statements));
-      },
-      LoopKind::block);
+      "b", blocks, [&](ExprId block) { return among(0, roots.size(), block); }, LoopKind::block);
 }
 
 StmtId Lowering::emit_depth(int index, int depth, const Box& box, const KnownGuards& known) {
