@@ -134,7 +134,8 @@ DeviceTally run_stress(const DeviceStress& options) {
 
 std::string to_text(const DeviceTally& tally) {
   std::string text = fmt::format(
-      "{} regions, {} kernels interpreted in {:.1f} s ({} of them share memory; {} barriers), {} run on the device "
+      "{} regions, {} kernels interpreted in {:.1f} s ({} of them share memory; {} barriers), {} run on the "
+      "device "
       "in {:.1f} s (slowest {:.1f} s, {})\n",
       tally.regions, tally.interpreted, tally.interpreting, tally.sharing, tally.barriers, tally.launched,
       tally.driving, tally.slowest, tally.slowest_name);
