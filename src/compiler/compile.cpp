@@ -71,7 +71,7 @@ Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
       if (step.changed) dump("rewritten." + std::string(step.rewrite.name), after);
     };
   graph = rewrite::run_rewrites(std::move(graph), rewrites);
-  graph = options.target.empty() ? pack_constants(graph) : view_operands(graph);
+  graph = options.target.empty() ? pack_constants(std::move(graph)) : view_operands(std::move(graph));
   graph::verify(graph);
   dump("rewritten", graph);
   watch.lap("rewrite");

@@ -36,16 +36,16 @@ void keep_needed_nodes(const graph::Graph& graph, graph::Region& region) {
 
 }  // namespace
 
-graph::Graph view_operands(const graph::Graph& graph) {
+graph::Graph view_operands(graph::Graph graph) {
   graph::Graph result;
-  result.name = graph.name;
-  result.model_nodes = graph.model_nodes;
-  result.constants = graph.constants;
+  result.name = std::move(graph.name);
+  result.model_nodes = std::move(graph.model_nodes);
+  result.constants = std::move(graph.constants);
   std::vector<NodeId> moved(graph.size());
   for (NodeId n = 0; n < graph.size(); ++n) {
-    graph::Node node = graph.node(n);
+    graph::Node node = std::move(graph.mutable_node(n));
     for (Value& v : node.operands) v.node = moved[v.node];
-    if (is_contraction(graph, n))
+    if (graph::kind_of(node.op) == graph::Kind::contract)
       for (Value& v : node.operands) {
         graph::TransposeAttributes identity;
         identity.permutation.resize(static_cast<size_t>(result.type(v).rank()));

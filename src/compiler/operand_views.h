@@ -7,7 +7,7 @@
 
 namespace fusewise::compiler {
 
-graph::Graph view_operands(const graph::Graph& graph);
+graph::Graph view_operands(graph::Graph graph);
 
 // Takes the views into the regions of the contractions that read them, also where the plan has computed them apart, and
 // leaves out regions that nobody reads any more. The plan's schedules do not hold for what has changed.

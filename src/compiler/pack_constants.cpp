@@ -2,16 +2,18 @@
 
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace fusewise::compiler {
 
-graph::Graph pack_constants(const graph::Graph& graph) {
+graph::Graph pack_constants(graph::Graph graph) {
   using graph::NodeId;
   using graph::Value;
   graph::Graph result;
-  result.name = graph.name;
-  result.model_nodes = graph.model_nodes;
-  result.constants = graph.constants;
+  result.name = std::move(graph.name);
+  result.model_nodes = std::move(graph.model_nodes);
+  result.constants = std::move(graph.constants);
+  result.reserve(graph.size());
   std::vector<NodeId> moved(graph.size());
   std::map<NodeId, NodeId> copies;  // of constants, by their new id
   const auto copy_of = [&](Value constant, const std::vector<uint32_t>& sources) {
@@ -26,7 +28,7 @@ graph::Graph pack_constants(const graph::Graph& graph) {
     return Value{id, 0};
   };
   for (NodeId n = 0; n < graph.size(); ++n) {
-    graph::Node node = graph.node(n);
+    graph::Node node = std::move(graph.mutable_node(n));
     for (Value& v : node.operands) v.node = moved[v.node];
     if (graph::kind_of(node.op) == graph::Kind::contract)
       for (size_t i = 1; i < node.operands.size(); ++i)
@@ -34,9 +36,9 @@ graph::Graph pack_constants(const graph::Graph& graph) {
           node.operands[i] = copy_of(node.operands[i], node.sources);
     moved[n] = result.append(std::move(node));
   }
-  for (const graph::GraphInput& i : graph.inputs) result.inputs.push_back({moved[i.node], i.name});
-  for (const graph::GraphOutput& o : graph.outputs)
-    result.outputs.push_back({{moved[o.value.node], o.value.result}, o.name});
+  for (graph::GraphInput& i : graph.inputs) result.inputs.push_back({moved[i.node], std::move(i.name)});
+  for (graph::GraphOutput& o : graph.outputs)
+    result.outputs.push_back({{moved[o.value.node], o.value.result}, std::move(o.name)});
   return result;
 }
 

@@ -7,6 +7,6 @@
 
 namespace fusewise::compiler {
 
-graph::Graph pack_constants(const graph::Graph& graph);
+graph::Graph pack_constants(graph::Graph graph);
 
 }  // namespace fusewise::compiler

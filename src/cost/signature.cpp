@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "numerics/mixer.h"
+
 namespace fusewise::cost {
 
 using graph::Form;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "cost/signature.h"
 #include "cost/tree_price.h"
 #include "fusion/plain_schedule.h"
 #include "fusion/tiles/choose_schedule.h"
 #include "fusion/tiles/reduction_forms.h"
+#include "numerics/mixer.h"
 #include "schedule/region_forms.h"
 #include "schedule/tree.h"
 
@@ -25,7 +25,7 @@ uint64_t position_of(const Region& region, NodeId node) {
                                region.nodes.begin());
 }
 
-void add_layout(cost::Mixer& mixer, const schedule::Layouts& layouts, Value value) {
+void add_layout(Mixer& mixer, const schedule::Layouts& layouts, Value value) {
   const auto it = layouts.find(value);
   if (it == layouts.end() || it->second.is_row_major()) return mixer.add(0);
   mixer.add(it->second.order.size());
@@ -38,7 +38,7 @@ void add_layout(cost::Mixer& mixer, const schedule::Layouts& layouts, Value valu
   for (const Dim& extent : it->second.within) mixer.add(extent);
 }
 
-void add_operand(cost::Mixer& mixer, const PlanContext& context, const Region& region, Value v,
+void add_operand(Mixer& mixer, const PlanContext& context, const Region& region, Value v,
                  std::vector<Value>& border) {
   if (graph::contains(region, v.node)) return mixer.add(position_of(region, v.node) << 2 | 1);
   auto it = std::find(border.begin(), border.end(), v);
@@ -54,7 +54,7 @@ void add_operand(cost::Mixer& mixer, const PlanContext& context, const Region& r
 }  // namespace
 
 Hash128 structure_of(const PlanContext& context, const Region& region, int64_t grid_tile) {
-  cost::Mixer low, high;
+  Mixer low, high;
   high.add(static_cast<uint64_t>(grid_tile) + 1);
   std::vector<Value> border;
   for (NodeId node : region.nodes) {

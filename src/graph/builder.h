@@ -26,7 +26,7 @@ class GraphBuilder {
 
   // What the nodes appended from here on come from: indices into Graph::model_nodes, the owner first.
   void set_source(uint32_t model_node) { sources_ = {model_node}; }
-  void set_sources(std::vector<uint32_t> sources) { sources_ = std::move(sources); }
+  void set_sources(std::span<const uint32_t> sources) { sources_.assign(sources.begin(), sources.end()); }
 
   // Any operation; `stated` as in shape_rules.h.
   Value append(Op op, std::vector<Value> operands, Attributes attributes,

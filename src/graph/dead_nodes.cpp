@@ -33,11 +33,12 @@ Graph without_dead_nodes(Graph graph) {
   const std::vector<bool> live = live_nodes(graph);
   if (std::ranges::all_of(live, [](bool l) { return l; }) && every_constant_is_read(graph)) return graph;
   Graph result;
+  result.reserve(static_cast<size_t>(std::ranges::count(live, true)));
   std::vector<NodeId> moved(graph.size(), no_node);
   std::vector<uint32_t> moved_constants(graph.constants.size(), UINT32_MAX);
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (!live[id]) continue;
-    Node node = graph.node(id);
+    Node node = std::move(graph.mutable_node(id));
     for (Value& operand : node.operands) operand.node = moved[operand.node];
     if (auto* constant = std::get_if<ConstantAttributes>(&node.attributes)) {
       uint32_t& index = moved_constants[constant->constant];

@@ -101,6 +101,9 @@ class Graph {
     nodes_.push_back(std::move(node));
     return static_cast<NodeId>(nodes_.size() - 1);
   }
+  void reserve(size_t nodes) { nodes_.reserve(nodes); }
+  // For passes that make another graph of this one and move its nodes there.
+  Node& mutable_node(NodeId id) { return nodes_[id]; }
   // For rewrites: a node that takes the place of another one also comes from what that one came from. Keeps the
   // first `most_sources`, so that long chains of rewrites stay linear.
   static constexpr size_t most_sources = 64;

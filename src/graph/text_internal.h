@@ -87,6 +87,12 @@ void visit_fields(Field&& field, WindowReduceAttributes& a) {
   field("pad_high", a.pad_high);
 }
 
+// The same for attributes that stay as they are.
+template <class Field, class A>
+void visit_fields(Field&& field, const A& a) {
+  visit_fields([&](const char* name, const auto& member) { field(name, member); }, const_cast<A&>(a));
+}
+
 // The name in double quotes; quotes, backslashes and control characters are escaped.
 std::string quote(std::string_view text);
 

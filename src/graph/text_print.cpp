@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <unordered_map>
 #include <utility>
 
 #include "graph/text.h"
@@ -30,16 +31,25 @@ std::string to_text(const std::vector<T>& values) {
   return out + "]";
 }
 
-std::string print_attributes(const Graph& graph, NodeId id) {
+// Of each input node its place among the inputs.
+using InputPlaces = std::unordered_map<NodeId, size_t>;
+
+InputPlaces input_places(const Graph& graph) {
+  InputPlaces places;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) places.emplace(graph.inputs[i].node, i);
+  return places;
+}
+
+std::string print_attributes(const Graph& graph, NodeId id, const InputPlaces& inputs) {
   const Node& node = graph.node(id);
   std::string out;
   if (node.op == Op::input) {
-    for (size_t i = 0; i < graph.inputs.size(); ++i)
-      if (graph.inputs[i].node == id) out += fmt::format(" index={} name={}", i, quote(graph.inputs[i].name));
-    return out;
+    const auto place = inputs.find(id);
+    if (place == inputs.end()) return out;
+    return fmt::format(" index={} name={}", place->second, quote(graph.inputs[place->second].name));
   }
   std::visit(
-      [&](auto a) {
+      [&](const auto& a) {
         text_internal::visit_fields(
             [&](std::string_view name, const auto& value) {
               out += fmt::format(" {}={}", name, to_text(value));
@@ -47,6 +57,19 @@ std::string print_attributes(const Graph& graph, NodeId id) {
             a);
       },
       node.attributes);
+  return out;
+}
+
+std::string print_node(const Graph& graph, NodeId id, const InputPlaces& inputs) {
+  const Node& node = graph.node(id);
+  std::string out = fmt::format("%{} = {}", id, name_of(node.op));
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    out += fmt::format("{}%{}", i == 0 ? " " : ", ", node.operands[i].node);
+    if (node.operands[i].result != 0) out += fmt::format(".{}", node.operands[i].result);
+  }
+  out += print_attributes(graph, id, inputs) + " :";
+  for (size_t i = 0; i < node.results.size(); ++i) out += (i == 0 ? " " : ", ") + to_string(node.results[i]);
+  if (!node.sources.empty()) out += " from " + to_text(node.sources);
   return out;
 }
 
@@ -60,18 +83,7 @@ std::optional<Combine> combine_of(std::string_view name) {
   return std::nullopt;
 }
 
-std::string print_node(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  std::string out = fmt::format("%{} = {}", id, name_of(node.op));
-  for (size_t i = 0; i < node.operands.size(); ++i) {
-    out += fmt::format("{}%{}", i == 0 ? " " : ", ", node.operands[i].node);
-    if (node.operands[i].result != 0) out += fmt::format(".{}", node.operands[i].result);
-  }
-  out += print_attributes(graph, id) + " :";
-  for (size_t i = 0; i < node.results.size(); ++i) out += (i == 0 ? " " : ", ") + to_string(node.results[i]);
-  if (!node.sources.empty()) out += " from " + to_text(node.sources);
-  return out;
-}
+std::string print_node(const Graph& graph, NodeId id) { return print_node(graph, id, input_places(graph)); }
 
 std::string print(const Graph& graph, const PrintOptions& options) {
   std::string out = fmt::format("graph {}\n", quote(graph.name));
@@ -91,7 +103,8 @@ std::string print(const Graph& graph, const PrintOptions& options) {
       out += " hash:" + hash_bytes(data.bytes).to_hex();
     out += '\n';
   }
-  for (NodeId id = 0; id < graph.size(); ++id) out += print_node(graph, id) + '\n';
+  const InputPlaces inputs = input_places(graph);
+  for (NodeId id = 0; id < graph.size(); ++id) out += print_node(graph, id, inputs) + '\n';
   for (const GraphOutput& output : graph.outputs)
     out += fmt::format("output %{} {}\n", output.value.node, quote(output.name));
   return out;

@@ -1,6 +1,7 @@
 #include "rewrite/cancel_transposes.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -37,16 +38,17 @@ bool follows_any_order(const Graph& graph, Value value) {
   return std::ranges::count_if(shape, [](const Dim& d) { return !d.is(1); }) == 1;
 }
 
-// The maps between two transposes, from the first one's reader on; `inner` is the operand that they work on.
+// The maps between two transposes, from the first one's reader on.
 struct Chain {
-  NodeId first = graph::no_node;  // the upper transpose
-  std::vector<NodeId> maps;
+  Node upper;  // the first transpose
+  std::vector<Node> maps;
   std::vector<size_t> through;  // for each map, which operand comes down the chain
 };
 
 // Walks up from a transpose. Every value on the way has one use, so each map is visited by one walk only.
 std::optional<Chain> chain_above(const Graph& graph, NodeId last, const std::vector<int>& uses) {
-  Chain chain;
+  std::vector<NodeId> maps;
+  std::vector<size_t> all_through;
   NodeId at = graph.node(last).operands[0].node;
   while (uses[at] == 1 && graph.node(at).op == Op::map) {
     const Node& node = graph.node(at);
@@ -57,16 +59,15 @@ std::optional<Chain> chain_above(const Graph& graph, NodeId last, const std::vec
       through = i;
     }
     if (!through) return std::nullopt;
-    chain.maps.push_back(at);
-    chain.through.push_back(*through);
+    maps.push_back(at);
+    all_through.push_back(*through);
     at = node.operands[*through].node;
   }
-  if (chain.maps.empty() || graph.node(at).op != Op::transpose ||
+  if (maps.empty() || graph.node(at).op != Op::transpose ||
       !undo_each_other(permutation_of(graph.node(at)), permutation_of(graph.node(last))))
     return std::nullopt;
-  chain.first = at;
-  std::ranges::reverse(chain.maps);
-  std::ranges::reverse(chain.through);
+  Chain chain{graph.node(at), {}, {all_through.rbegin(), all_through.rend()}};
+  for (size_t i = maps.size(); i-- > 0;) chain.maps.push_back(graph.node(maps[i]));
   return chain;
 }
 
@@ -86,16 +87,14 @@ Value before(Rebuilder& r, Value operand, const std::vector<int>& permutation, c
 }
 
 Value rebuilt(Rebuilder& r, const Chain& chain) {
-  const Graph& old = r.old();
-  const Node& upper = old.node(chain.first);
-  Value value = r.moved(upper.operands[0]);
+  Value value = r.moved(chain.upper.operands[0]);
   const Shape shape = r.builder().shape(value);
   for (size_t i = 0; i < chain.maps.size(); ++i) {
-    const Node node = r.begin(chain.maps[i]);
+    const Node node = r.begin_copy(chain.maps[i]);
     std::vector<Value> operands;
     for (size_t k = 0; k < node.operands.size(); ++k)
       operands.push_back(k == chain.through[i] ? value
-                                               : before(r, node.operands[k], permutation_of(upper), shape));
+                                               : before(r, node.operands[k], permutation_of(chain.upper), shape));
     value = r.builder().append(Op::map, std::move(operands), node.attributes,
                                graph::TensorType{node.results[0].element, shape});
   }
@@ -104,14 +103,17 @@ Value rebuilt(Rebuilder& r, const Chain& chain) {
 
 }  // namespace
 
-Graph cancel_transposes(const Graph& graph, const RewriteContext&) {
+Rewritten cancel_transposes(Graph graph, const RewriteContext&) {
   const std::vector<int> uses = count_uses(graph);
-  Rebuilder rebuilder(graph);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    std::optional<Chain> chain;
-    if (graph.node(id).op == Op::transpose) chain = chain_above(graph, id, uses);
-    if (chain) {
-      rebuilder.replace(id, rebuilt(rebuilder, *chain));
+  std::map<NodeId, Chain> chains;  // by the lower transpose
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (graph.node(id).op == Op::transpose)
+      if (std::optional<Chain> chain = chain_above(graph, id, uses)) chains.emplace(id, std::move(*chain));
+  Rebuilder rebuilder(std::move(graph));
+  for (NodeId id = 0; id < rebuilder.size(); ++id) {
+    const auto chain = chains.find(id);
+    if (chain != chains.end()) {
+      rebuilder.replace(id, rebuilt(rebuilder, chain->second));
     } else {
       rebuilder.keep(id);
     }

@@ -12,6 +12,6 @@
 
 namespace fusewise::rewrite {
 
-graph::Graph cancel_transposes(const graph::Graph& graph, const RewriteContext& context);
+Rewritten cancel_transposes(graph::Graph graph, const RewriteContext& context);
 
 }  // namespace fusewise::rewrite

@@ -160,10 +160,10 @@ Result canonical(Rebuilder& r, const Node& node) {
 
 }  // namespace
 
-Graph canonicalize_views(const Graph& graph, const RewriteContext&) {
-  Rebuilder rebuilder(graph);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node node = rebuilder.begin(id);
+Rewritten canonicalize_views(Graph graph, const RewriteContext&) {
+  Rebuilder rebuilder(std::move(graph));
+  for (NodeId id = 0; id < rebuilder.size(); ++id) {
+    const Node& node = rebuilder.begin(id);
     if (const Result value = canonical(rebuilder, node)) {
       rebuilder.replace(id, *value);
     } else {

@@ -9,6 +9,6 @@
 
 namespace fusewise::rewrite {
 
-graph::Graph canonicalize_views(const graph::Graph& graph, const RewriteContext& context);
+Rewritten canonicalize_views(graph::Graph graph, const RewriteContext& context);
 
 }  // namespace fusewise::rewrite

@@ -1,11 +1,18 @@
-// What every rewrite is told. A rewrite is one free function Graph name(const Graph&, const RewriteContext&).
+// What every rewrite is told and gives back. A rewrite is one free function
+// Rewritten name(Graph, const RewriteContext&): nodes that stay are moved from the graph that it is given, not copied.
 #pragma once
 
 #include <cstdint>
 
 #include "base/thread_pool.h"
+#include "graph/graph.h"
 
 namespace fusewise::rewrite {
+
+struct Rewritten {
+  graph::Graph graph;
+  bool changed = false;  // something was replaced or went away
+};
 
 struct RewriteContext {
   // A constant that is computed at compile time may be this much larger than what it is computed from.

@@ -64,10 +64,10 @@ std::optional<Value> multiplied(Rebuilder& r, const Node& node) {
 
 }  // namespace
 
-Graph divide_to_multiply(const Graph& graph, const RewriteContext&) {
-  Rebuilder rebuilder(graph);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node node = rebuilder.begin(id);
+Rewritten divide_to_multiply(Graph graph, const RewriteContext&) {
+  Rebuilder rebuilder(std::move(graph));
+  for (NodeId id = 0; id < rebuilder.size(); ++id) {
+    const Node& node = rebuilder.begin(id);
     if (const std::optional<Value> value = multiplied(rebuilder, node)) {
       rebuilder.replace(id, *value);
     } else {

@@ -8,6 +8,6 @@
 
 namespace fusewise::rewrite {
 
-graph::Graph divide_to_multiply(const graph::Graph& graph, const RewriteContext& context);
+Rewritten divide_to_multiply(graph::Graph graph, const RewriteContext& context);
 
 }  // namespace fusewise::rewrite

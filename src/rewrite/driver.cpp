@@ -54,13 +54,24 @@ class Driver {
 
  private:
   bool run_round(const Stage& stage) {
-    bool changed = false;
+    std::string changing;
     for (std::string_view name : stage.rewrites) {
       const Rewrite* rewrite = find_rewrite(name);
       check(rewrite != nullptr, "a stage names a rewrite that is not in the list");
-      if (may_run(*rewrite) && apply(*rewrite)) changed = true;
+      if (may_run(*rewrite) && apply(*rewrite)) changing += (changing.empty() ? "" : ", ") + std::string(name);
     }
-    return changed;
+    if (changing.empty()) return false;
+    named(changing, [&] { graph::verify(graph_); });
+    return true;
+  }
+
+  template <class Work>
+  static void named(std::string_view rewrite, const Work& work) {
+    try {
+      work();
+    } catch (const InternalError& error) {
+      throw InternalError(fmt::format("rewrite {}: {}", rewrite, error.what()));
+    }
   }
 
   bool may_run(const Rewrite& rewrite) const {
@@ -72,16 +83,11 @@ class Driver {
   bool apply(const Rewrite& rewrite) {
     const auto begin = std::chrono::steady_clock::now();
     Step step{rewrite, graph_.size(), graph_.size(), false, 0};
-    try {
-      Graph result = rewrite.apply(graph_, options_.context);
-      step.changed = !same_graph(graph_, result);
-      if (step.changed) {
-        graph::verify(result);
-        graph_ = std::move(result);
-      }
-    } catch (const InternalError& error) {
-      throw InternalError(fmt::format("rewrite {}: {}", rewrite.name, error.what()));
-    }
+    named(rewrite.name, [&] {
+      Rewritten rewritten = rewrite.apply(std::move(graph_), options_.context);
+      graph_ = std::move(rewritten.graph);
+      step.changed = rewritten.changed;
+    });
     step.nodes_after = graph_.size();
     step.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();

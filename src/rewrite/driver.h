@@ -39,8 +39,8 @@ struct DriverOptions {
   std::function<void(const Step& step, const graph::Graph& graph)> observe;
 };
 
-// The graph after every rewrite that may run. Verified after each that changed something: InternalError names
-// the rewrite that broke it.
+// The graph after every rewrite that may run. Verified after each round that changed something: InternalError names
+// the rewrites that did.
 graph::Graph run_rewrites(graph::Graph graph, const DriverOptions& options = {});
 
 // Whether nodes, constants, inputs and outputs are the same.

@@ -115,10 +115,10 @@ class Folder {
 
 }  // namespace
 
-Graph fold_constants(const Graph& graph, const RewriteContext& context) {
-  Rebuilder rebuilder(graph);
+Rewritten fold_constants(Graph graph, const RewriteContext& context) {
+  Rebuilder rebuilder(std::move(graph));
   Folder folder(rebuilder, context);
-  for (NodeId id = 0; id < graph.size(); ++id) {
+  for (NodeId id = 0; id < rebuilder.size(); ++id) {
     rebuilder.begin(id);
     const Value kept = rebuilder.keep(id);
     if (const std::optional<Value> folded = folder.fold(kept.node)) rebuilder.replace(id, *folded);

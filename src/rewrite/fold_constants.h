@@ -9,6 +9,6 @@
 
 namespace fusewise::rewrite {
 
-graph::Graph fold_constants(const graph::Graph& graph, const RewriteContext& context);
+Rewritten fold_constants(graph::Graph graph, const RewriteContext& context);
 
 }  // namespace fusewise::rewrite

@@ -162,40 +162,46 @@ std::optional<std::vector<std::byte>> scaled(const ConstantData& data, const std
 
 // What becomes of a contraction and the maps that end in `last`.
 struct Chain {
-  NodeId contraction = graph::no_node;
-  std::vector<NodeId> maps;
+  Node contraction;
+  NodeId last = graph::no_node;
+  std::vector<uint32_t> sources;  // of the maps
   Weights weights;
   Affine affine;
 };
 
 class Finder {
  public:
-  explicit Finder(const Graph& graph) : graph_(graph), uses_(count_uses(graph)), users_(users(graph)) {}
+  explicit Finder(const Graph& graph)
+      : graph_(graph), uses_(count_uses(graph)), user_(graph.size(), graph::no_node) {
+    for (NodeId id = 0; id < graph.size(); ++id)
+      for (const Value& operand : graph.node(id).operands) user_[operand.node] = id;
+  }
 
   // The chain that begins with this contraction.
   std::optional<Chain> chain_of(NodeId id) const {
     const Node& node = graph_.node(id);
     const std::optional<Weights> weights = weights_of(graph_, node);
     if (!weights || uses_[node.operands[weights->operand].node] != 1) return std::nullopt;
-    Chain chain{id, {}, *weights, {}};
-    for (NodeId at = id; uses_[at] == 1 && users_[at].size() == 1;) {
-      const NodeId next = users_[at][0];
+    Chain chain{{}, graph::no_node, {}, *weights, {}};
+    for (NodeId at = id; uses_[at] == 1 && user_[at] != graph::no_node;) {
+      const NodeId next = user_[at];
       const Node& map = graph_.node(next);
       if (map.op != Op::map || map.operands.size() != 2) break;
       Affine affine = chain.affine;
       if (!extend(affine, graph_, map, map.operands[0].node == at ? 0 : 1, weights->dim_of_result)) break;
       chain.affine = std::move(affine);
-      chain.maps.push_back(next);
-      at = next;
+      chain.sources.insert(chain.sources.end(), map.sources.begin(), map.sources.end());
+      at = chain.last = next;
     }
-    if (chain.affine.worthwhile()) return chain;
-    return std::nullopt;
+    if (!chain.affine.worthwhile()) return std::nullopt;
+    chain.contraction = node;
+    return chain;
   }
 
  private:
   const Graph& graph_;
   std::vector<int> uses_;
-  std::vector<std::vector<NodeId>> users_;
+  std::vector<NodeId> user_;  // the last one; graph::no_node where only an output is
 };
 
 Value constant_vector(Rebuilder& r, DataType type, const std::vector<double>& values) {
@@ -209,13 +215,12 @@ Value constant_vector(Rebuilder& r, DataType type, const std::vector<double>& va
 
 // conv(x, W * s) + t, or nothing when the numbers do not allow it.
 std::optional<Value> folded(Rebuilder& r, const Chain& chain) {
-  const Graph& old = r.old();
-  const DataType type = old.node(chain.contraction).results[0].element;
+  const DataType type = chain.contraction.results[0].element;
   const Affine& affine = chain.affine;
   for (double t : affine.shift)
     if (!std::isfinite(rounded(t, type))) return std::nullopt;
-  Node node = r.begin(chain.contraction);
-  for (NodeId id : chain.maps) r.also_from(old.node(id).sources);
+  Node node = r.begin_copy(chain.contraction);
+  r.also_from(chain.sources);
   Value& weights = node.operands[chain.weights.operand];
   if (affine.scales) {
     const ConstantData data = *constant_of(r.result(), weights);
@@ -235,16 +240,16 @@ std::optional<Value> folded(Rebuilder& r, const Chain& chain) {
 
 }  // namespace
 
-Graph fold_scale_into_weights(const Graph& graph, const RewriteContext&) {
+Rewritten fold_scale_into_weights(Graph graph, const RewriteContext&) {
   const Finder finder(graph);
   std::map<NodeId, Chain> chains;  // by the last map
   for (NodeId id = 0; id < graph.size(); ++id)
     if (std::optional<Chain> chain = finder.chain_of(id)) {
-      const NodeId last = chain->maps.back();
+      const NodeId last = chain->last;
       chains.emplace(last, std::move(*chain));
     }
-  Rebuilder rebuilder(graph);
-  for (NodeId id = 0; id < graph.size(); ++id) {
+  Rebuilder rebuilder(std::move(graph));
+  for (NodeId id = 0; id < rebuilder.size(); ++id) {
     const auto found = chains.find(id);
     std::optional<Value> value;
     if (found != chains.end()) value = folded(rebuilder, found->second);

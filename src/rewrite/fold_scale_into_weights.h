@@ -16,6 +16,6 @@
 
 namespace fusewise::rewrite {
 
-graph::Graph fold_scale_into_weights(const graph::Graph& graph, const RewriteContext& context);
+Rewritten fold_scale_into_weights(graph::Graph graph, const RewriteContext& context);
 
 }  // namespace fusewise::rewrite

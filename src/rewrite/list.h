@@ -18,7 +18,7 @@ enum class Exactness : uint8_t {
 struct Rewrite {
   std::string_view name;
   Exactness exactness;
-  graph::Graph (*apply)(const graph::Graph& graph, const RewriteContext& context);
+  Rewritten (*apply)(graph::Graph graph, const RewriteContext& context);
   std::string_view reason;  // why it is there, in one line
 };
 

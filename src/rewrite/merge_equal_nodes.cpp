@@ -1,13 +1,14 @@
 #include "rewrite/merge_equal_nodes.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <type_traits>
-#include <unordered_map>
 #include <vector>
 
 #include "base/hash.h"
 #include "graph/text_internal.h"
+#include "numerics/mixer.h"
 #include "rewrite/rebuilder.h"
 
 namespace fusewise::rewrite {
@@ -40,32 +41,29 @@ bool commutes(const Node& node) {
 }
 
 template <class T>
-void add_field(Hasher& hasher, const T& field) {
+void add_field(Mixer& mixer, const T& field) {
   if constexpr (std::is_same_v<T, Dim>) {
-    hasher.add(field.hash());
+    mixer.add(field);
   } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
-    hasher.add(field);
+    mixer.add(static_cast<uint64_t>(field));
   } else {
-    hasher.add(field.size());
-    for (const auto& entry : field) add_field(hasher, entry);
+    mixer.add(field.size());
+    for (const auto& entry : field) add_field(mixer, entry);
   }
 }
 
-void add_attributes(Hasher& hasher, graph::Attributes attributes) {
-  const auto field = [&](const char*, const auto& member) { add_field(hasher, member); };
-  std::visit([&](auto& a) { graph::text_internal::visit_fields(field, a); }, attributes);
+void add_attributes(Mixer& mixer, const graph::Attributes& attributes) {
+  const auto field = [&](const char*, const auto& member) { add_field(mixer, member); };
+  std::visit([&](const auto& a) { graph::text_internal::visit_fields(field, a); }, attributes);
 }
 
 // A few pages of a constant, so that only constants that are probably equal are read as a whole.
-void add_sample(Hasher& hasher, std::span<const std::byte> bytes) {
+void add_sample(Mixer& mixer, std::span<const std::byte> bytes) {
   constexpr size_t page = 4096, pages = 4;
-  hasher.add(bytes.size());
-  if (bytes.size() <= page * pages) {
-    hasher.add_bytes(bytes);
-    return;
-  }
-  for (size_t i = 0; i < pages; ++i)
-    hasher.add_bytes(bytes.subspan((bytes.size() - page) / (pages - 1) * i, page));
+  mixer.add(bytes.size());
+  const bool whole = bytes.size() <= page * pages;
+  for (size_t i = 0; i < (whole ? 1 : pages); ++i)
+    mixer.add(hash_bytes(whole ? bytes : bytes.subspan((bytes.size() - page) / (pages - 1) * i, page)).low);
 }
 
 bool same_constant(const ConstantData& a, const ConstantData& b) {
@@ -77,31 +75,41 @@ bool same_constant(const ConstantData& a, const ConstantData& b) {
 // For each node the first one that computes the same.
 class Leaders {
  public:
-  explicit Leaders(const Graph& graph) : graph_(graph), leaders_(graph.size()) {
-    for (NodeId id = 0; id < graph.size(); ++id) leaders_[id] = find(id);
+  explicit Leaders(const Graph& graph)
+      : graph_(graph), leaders_(graph.size()), table_(std::bit_ceil(2 * graph.size() + 1), graph::no_node) {}
+
+  std::vector<NodeId> find_all() {
+    for (NodeId id = 0; id < graph_.size(); ++id) leaders_[id] = find(id);
+    return std::move(leaders_);
   }
-  NodeId of(NodeId id) const { return leaders_[id]; }
 
  private:
+  Value leader(Value v) const { return {leaders_[v.node], v.result}; }
+
   std::vector<Value> operands_of(const Node& node) const {
     std::vector<Value> operands = node.operands;
-    for (Value& operand : operands) operand.node = leaders_[operand.node];
+    for (Value& operand : operands) operand = leader(operand);
     if (commutes(node)) std::ranges::sort(operands);
     return operands;
   }
 
-  Hash128 hash_of(const Node& node) const {
-    Hasher hasher;
-    hasher.add(node.op).add(node.results[0].element);
-    add_field(hasher, node.results[0].shape);
-    for (const Value& operand : operands_of(node)) hasher.add(operand.node).add(operand.result);
+  uint64_t hash_of(const Node& node) const {
+    Mixer mixer;
+    mixer.add(static_cast<uint64_t>(node.op) << 8 | static_cast<uint64_t>(node.results[0].element));
+    add_field(mixer, node.results[0].shape);
+    const auto add = [&](Value v) { mixer.add(uint64_t{v.result} << 32 | v.node); };
+    if (commutes(node)) {
+      for (Value operand : operands_of(node)) add(operand);
+    } else {
+      for (Value operand : node.operands) add(leader(operand));
+    }
     if (node.op == Op::constant) {
       const uint32_t index = graph::attributes<graph::ConstantAttributes>(node).constant;
-      add_sample(hasher, graph_.constants[index].bytes);
+      add_sample(mixer, graph_.constants[index].bytes);
     } else {
-      add_attributes(hasher, node.attributes);
+      add_attributes(mixer, node.attributes);
     }
-    return hasher.finish();
+    return mixer.hash();
   }
 
   bool same(NodeId left, NodeId right) const {
@@ -114,25 +122,30 @@ class Leaders {
   NodeId find(NodeId id) {
     const Node& node = graph_.node(id);
     if (node.op == Op::input) return id;
-    std::vector<NodeId>& bucket = buckets_[hash_of(node)];
-    for (NodeId candidate : bucket)
-      if (same(candidate, id)) return candidate;
-    bucket.push_back(id);
-    return id;
+    const uint64_t hash = hash_of(node);
+    hashes_.resize(id + 1);
+    hashes_[id] = hash;
+    // At most half of the table is taken.
+    for (uint64_t place = hash;; ++place) {
+      NodeId& entry = table_[place & (table_.size() - 1)];
+      if (entry == graph::no_node) entry = id;
+      if (entry == id || (hashes_[entry] == hash && same(entry, id))) return entry;
+    }
   }
 
   const Graph& graph_;
   std::vector<NodeId> leaders_;
-  std::unordered_map<Hash128, std::vector<NodeId>> buckets_;
+  std::vector<NodeId> table_;  // the leaders, from where their hashes point to on
+  std::vector<uint64_t> hashes_;
 };
 
 }  // namespace
 
-Graph merge_equal_nodes(const Graph& graph, const RewriteContext&) {
-  const Leaders leaders(graph);
-  Rebuilder rebuilder(graph);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const NodeId leader = leaders.of(id);
+Rewritten merge_equal_nodes(Graph graph, const RewriteContext&) {
+  const std::vector<NodeId> leaders = Leaders(graph).find_all();
+  Rebuilder rebuilder(std::move(graph));
+  for (NodeId id = 0; id < rebuilder.size(); ++id) {
+    const NodeId leader = leaders[id];
     if (leader == id) {
       rebuilder.keep(id);
     } else {

@@ -8,6 +8,6 @@
 
 namespace fusewise::rewrite {
 
-graph::Graph merge_equal_nodes(const graph::Graph& graph, const RewriteContext& context);
+Rewritten merge_equal_nodes(graph::Graph graph, const RewriteContext& context);
 
 }  // namespace fusewise::rewrite

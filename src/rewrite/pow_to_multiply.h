@@ -12,6 +12,6 @@
 
 namespace fusewise::rewrite {
 
-graph::Graph pow_to_multiply(const graph::Graph& graph, const RewriteContext& context);
+Rewritten pow_to_multiply(graph::Graph graph, const RewriteContext& context);
 
 }  // namespace fusewise::rewrite

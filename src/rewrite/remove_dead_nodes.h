@@ -7,6 +7,6 @@
 
 namespace fusewise::rewrite {
 
-graph::Graph remove_dead_nodes(const graph::Graph& graph, const RewriteContext& context);
+Rewritten remove_dead_nodes(graph::Graph graph, const RewriteContext& context);
 
 }  // namespace fusewise::rewrite

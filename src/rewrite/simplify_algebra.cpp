@@ -58,11 +58,11 @@ std::optional<Value> simplified(Rebuilder& rebuilder, const RuleTable& table, co
 
 }  // namespace
 
-Graph simplify_algebra(const Graph& graph, const RewriteContext&) {
+Rewritten simplify_algebra(Graph graph, const RewriteContext&) {
   const RuleTable table;
-  Rebuilder rebuilder(graph);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node node = rebuilder.begin(id);
+  Rebuilder rebuilder(std::move(graph));
+  for (NodeId id = 0; id < rebuilder.size(); ++id) {
+    const Node& node = rebuilder.begin(id);
     if (const std::optional<Value> value = simplified(rebuilder, table, node)) {
       rebuilder.replace(id, *value);
     } else {

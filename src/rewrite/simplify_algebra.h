@@ -7,6 +7,6 @@
 
 namespace fusewise::rewrite {
 
-graph::Graph simplify_algebra(const graph::Graph& graph, const RewriteContext& context);
+Rewritten simplify_algebra(graph::Graph graph, const RewriteContext& context);
 
 }  // namespace fusewise::rewrite

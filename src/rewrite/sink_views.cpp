@@ -143,10 +143,10 @@ std::optional<Value> sink_reshape(Rebuilder& r, const Node& node) {
 
 }  // namespace
 
-Graph sink_views(const Graph& graph, const RewriteContext&) {
-  Rebuilder rebuilder(graph);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node node = rebuilder.begin(id);
+Rewritten sink_views(Graph graph, const RewriteContext&) {
+  Rebuilder rebuilder(std::move(graph));
+  for (NodeId id = 0; id < rebuilder.size(); ++id) {
+    const Node& node = rebuilder.begin(id);
     std::optional<Value> value;
     if (node.op == Op::map) value = sink_broadcast(rebuilder, node);
     // Shapes of one element have no end to move to: each would sink past the other.

@@ -13,6 +13,6 @@
 
 namespace fusewise::rewrite {
 
-graph::Graph sink_views(const graph::Graph& graph, const RewriteContext& context);
+Rewritten sink_views(graph::Graph graph, const RewriteContext& context);
 
 }  // namespace fusewise::rewrite

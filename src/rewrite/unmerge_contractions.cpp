@@ -110,10 +110,10 @@ std::optional<Value> unmerged(Rebuilder& r, const Node& node) {
 
 }  // namespace
 
-Graph unmerge_contractions(const Graph& graph, const RewriteContext&) {
-  Rebuilder rebuilder(graph);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node node = rebuilder.begin(id);
+Rewritten unmerge_contractions(Graph graph, const RewriteContext&) {
+  Rebuilder rebuilder(std::move(graph));
+  for (NodeId id = 0; id < rebuilder.size(); ++id) {
+    const Node& node = rebuilder.begin(id);
     std::optional<Value> value;
     if (node.op == Op::dot) value = unmerged(rebuilder, node);
     if (value)

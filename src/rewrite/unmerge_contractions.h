@@ -8,6 +8,6 @@
 
 namespace fusewise::rewrite {
 
-graph::Graph unmerge_contractions(const graph::Graph& graph, const RewriteContext& context);
+Rewritten unmerge_contractions(graph::Graph graph, const RewriteContext& context);
 
 }  // namespace fusewise::rewrite

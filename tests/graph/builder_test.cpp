@@ -101,7 +101,7 @@ TEST(GraphBuilder, KeepsSources) {
   const Value x = f.in({2});
   f.b.set_source(2);
   const Value y = f.b.map(ScalarOp::neg, {x});
-  f.b.set_sources({1, 0});
+  f.b.set_sources(std::vector<uint32_t>{1, 0});
   const Value z = f.b.map(ScalarOp::exp, {y});
   EXPECT_TRUE(f.graph.node(x.node).sources.empty());
   EXPECT_THAT(f.graph.node(y.node).sources, ElementsAre(2u));

@@ -72,7 +72,7 @@ Graph everything() {
   b.set_source(1);
   const Value w = b.constant({f32, {4, 2, 3, 3}}, std::vector<std::byte>(4 * 2 * 9 * 4), "w");
   const Value c = b.convolution(x, w, {{1, 2}, {1, 1}, {1, -1}, {0, 3}, 4});
-  b.set_sources({0, 1});
+  b.set_sources(std::vector<uint32_t>{0, 1});
   const Value p = b.window_reduce(c, {Combine::min, {2, 2}, {1, 2}, {1, 1}, {0, 1}, {0, 0}});
   const Value t = b.transpose(p, {3, 0, 1, 2});
   const Value r = b.reduce(t, Combine::product, {0, 3}, true);

@@ -26,8 +26,9 @@ TEST_P(Cases, Golden) {
   const Rewrite& rewrite = GetParam();
   run_cases("rewrite/" + std::string(rewrite.name) + ".case", [&](const Case& c) {
     const graph::Graph before = graph::parse(c.text("input"));
-    const graph::Graph after = rewrite.apply(before, {});
+    const auto [after, changed] = rewrite.apply(before, {});
     graph::verify(after);
+    EXPECT_EQ(changed, !same_graph(before, after)) << c.name;
     testing::expect_same_results(before, after, rewrite.exactness, static_cast<unsigned>(c.line),
                                  special_values(c));
     return graph::print(after);
@@ -42,10 +43,12 @@ TEST_P(Cases, Settles) {
   test::check_cases(
       path,
       [&](const Case& c) {
-        const graph::Graph once = rewrite.apply(graph::parse(c.text("input")), {});
-        EXPECT_EQ(graph::print(rewrite.apply(once, {})), graph::print(once)) << c.name;
+        const graph::Graph once = rewrite.apply(graph::parse(c.text("input")), {}).graph;
+        const auto [twice, changed] = rewrite.apply(once, {});
+        EXPECT_EQ(graph::print(twice), graph::print(once)) << c.name;
+        EXPECT_FALSE(changed) << c.name;
         for (const Rewrite& other : rewrites()) {
-          const graph::Graph both = other.apply(once, {});
+          const graph::Graph both = other.apply(once, {}).graph;
           graph::verify(both);
           testing::expect_same_results(once, both, other.exactness, static_cast<unsigned>(c.line),
                                        special_values(c));
