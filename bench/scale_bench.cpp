@@ -172,8 +172,8 @@ OnnxBuilder convolutions(int nodes) {
     };
     const std::string y = model.node("Conv", {x, own("w", {4, 4, 3, 3}), own("b", {4})},
                                      {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
-    const std::string n = model.node("BatchNormalization", {y, own("s", {4}), own("o", {4}), own("m", {4}),
-                                                            own("v", {4})});
+    const std::string n =
+        model.node("BatchNormalization", {y, own("s", {4}), own("o", {4}), own("m", {4}), own("v", {4})});
     x = model.node("Relu", {n});
     if (layer % 2 == 0) continue;
     x = model.node("Add", {x, before});
@@ -188,12 +188,24 @@ struct Kind {
   OnnxBuilder (*build)(int nodes);
 };
 constexpr Kind kinds[] = {
-    {"chain", one_chain},           {"convolutions", convolutions}, {"different", different_branches},
-    {"equal", equal_layers},        {"inputs", many_inputs},        {"readers", many_readers},
-    {"residual", residual_layers},  {"skips", long_skips},
+    {"chain", one_chain},          {"convolutions", convolutions}, {"different", different_branches},
+    {"equal", equal_layers},       {"inputs", many_inputs},        {"readers", many_readers},
+    {"residual", residual_layers}, {"skips", long_skips},
 };
 
-enum Column : uint8_t { import_, rewrite, plan, print, json, inspect, explain, lower, codegen, program, columns };
+enum Column : uint8_t {
+  import_,
+  rewrite,
+  plan,
+  print,
+  json,
+  inspect,
+  explain,
+  lower,
+  codegen,
+  program,
+  columns
+};
 constexpr std::array<std::string_view, columns> titles = {
     "import", "rewrite", "plan", "print", "plan.json", "inspect", "explain", "lower", "codegen", "program"};
 
@@ -288,7 +300,8 @@ Row measured_apart(const Kind& kind, int nodes, bool compile) {
 
 void print_row(const Kind& kind, const Row& row, bool compile) {
   fmt::print("{:13}{:8}{:11}{:8}", kind.name, row.nodes, row.primitives, row.groups);
-  for (int c = 0; c < (compile ? columns : lower); ++c) fmt::print("{:11.3f}", row.seconds[static_cast<size_t>(c)]);
+  for (int c = 0; c < (compile ? columns : lower); ++c)
+    fmt::print("{:11.3f}", row.seconds[static_cast<size_t>(c)]);
   if (compile) fmt::print("{:9}", row.kernels);
   fmt::print("{:9.2f}{:8.1f}{:9.0f}\n", row.front(), row.front() * 1e6 / row.nodes, row.megabytes);
   std::fflush(stdout);
@@ -304,8 +317,9 @@ bool grows_linearly(const Kind& kind, const Row& small, const Row& large, double
   bool linear = true;
   const auto compare = [&](std::string_view what, double before, double then, double least) {
     if (then <= most * std::max(before, least)) return;
-    fmt::print("{} {}: {} grows from {:.3f} to {:.3f}, x{:.1f} for x{:.1f} the nodes\n", kind.name, large.nodes,
-               what, before, then, then / before, static_cast<double>(large.nodes) / small.nodes);
+    fmt::print("{} {}: {} grows from {:.3f} to {:.3f}, x{:.1f} for x{:.1f} the nodes\n", kind.name,
+               large.nodes, what, before, then, then / before,
+               static_cast<double>(large.nodes) / small.nodes);
     linear = false;
   };
   for (size_t c = 0; c < columns; ++c) compare(titles[c], small.seconds[c], large.seconds[c], least_seconds);

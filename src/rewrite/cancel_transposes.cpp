@@ -93,8 +93,8 @@ Value rebuilt(Rebuilder& r, const Chain& chain) {
     const Node node = r.begin_copy(chain.maps[i]);
     std::vector<Value> operands;
     for (size_t k = 0; k < node.operands.size(); ++k)
-      operands.push_back(k == chain.through[i] ? value
-                                               : before(r, node.operands[k], permutation_of(chain.upper), shape));
+      operands.push_back(
+          k == chain.through[i] ? value : before(r, node.operands[k], permutation_of(chain.upper), shape));
     value = r.builder().append(Op::map, std::move(operands), node.attributes,
                                graph::TensorType{node.results[0].element, shape});
   }

@@ -58,7 +58,8 @@ class Driver {
     for (std::string_view name : stage.rewrites) {
       const Rewrite* rewrite = find_rewrite(name);
       check(rewrite != nullptr, "a stage names a rewrite that is not in the list");
-      if (may_run(*rewrite) && apply(*rewrite)) changing += (changing.empty() ? "" : ", ") + std::string(name);
+      if (may_run(*rewrite) && apply(*rewrite))
+        changing += (changing.empty() ? "" : ", ") + std::string(name);
     }
     if (changing.empty()) return false;
     named(changing, [&] { graph::verify(graph_); });
