@@ -37,7 +37,12 @@ class ProgramBuilder {
       const fusion::PlannedRegion& region = plan_.regions[i];
       const bool is_step = !region.once && !region.assembled;
       run_steps_.push_back(is_step ? static_cast<uint32_t>(program_.run_steps.size()) : program::none);
-      add_call(region, calls_[i]);
+      if (region.assembled)
+        add_copies(region.region.nodes.front());
+      else if (calls_[i].kernel >= 0)
+        add_call(region, calls_[i]);
+      else
+        add_host_step(region.region);
     }
     copy_outputs();
     program_.once_steps = largest_first(std::move(program_.once_steps));
@@ -237,7 +242,6 @@ class ProgramBuilder {
   }
 
   void add_call(const fusion::PlannedRegion& planned, const KernelCall& call) {
-    if (planned.assembled) return add_copies(planned.region.nodes.front());
     program::Step step;
     step.kernel = static_cast<uint32_t>(call.kernel);
     step.parameters = call.parameters;
@@ -325,6 +329,27 @@ class ProgramBuilder {
         if (--waits[n] == 0) offer(n);
     }
     return sorted;
+  }
+
+  void add_host_step(const graph::Region& region) {
+    const graph::Node& node = graph_.node(region.nodes[0]);
+    const auto& a = graph::attributes<graph::HostAttributes>(node);
+    program::Step step;
+    step.kind = program::StepKind::host;
+    step.kernel = static_cast<uint32_t>(program_.host_calls.size());
+    step.parameters = a.parameters;
+    step.binds = a.symbols;
+    step.label = region_name(graph_, region);
+    program::HostCall& call = program_.host_calls.emplace_back();
+    call.function = hostops::name_of(a.function);
+    for (Value v : node.operands) {
+      auto it = buffers_.find(v);
+      if (it == buffers_.end()) it = buffers_.emplace(v, source_buffer(v)).first;
+      call.operands.push_back({graph_.type(v).element, graph_.type(v).shape});
+      step.buffers.push_back(it->second);
+    }
+    for (Value v : region.outputs) step.buffers.push_back(place_of(v));
+    program_.run_steps.push_back(std::move(step));
   }
 
   // Outputs that are inputs, constants, made once, or the same value as an earlier output.

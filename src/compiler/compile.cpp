@@ -117,8 +117,7 @@ Compiled compile(graph::Graph graph, const CompileOptions& options) {
   std::vector<KernelCall> calls;
   for (const fusion::PlannedRegion& region : result.plan.regions) {
     try {
-      calls.push_back(region.assembled ? KernelCall{}
-                                       : kernels.add(region.region, region.schedule, result.plan.layouts));
+      calls.push_back(kernels.add(region, result.plan.layouts));
     } catch (const UnsupportedError& error) {
       if (options.target.empty()) throw;
       kernels.refuse(region_name(result.graph, region.region), error.what());
@@ -133,7 +132,8 @@ Compiled compile(graph::Graph graph, const CompileOptions& options) {
   result.program = std::move(built.program);
   result.buffers = std::move(built.buffers);
   result.run_steps = std::move(built.run_steps);
-  for (const KernelCall& call : calls) result.kernels.push_back(static_cast<uint32_t>(call.kernel));
+  for (const KernelCall& call : calls)
+    result.kernels.push_back(call.kernel < 0 ? program::none : static_cast<uint32_t>(call.kernel));
   watch.lap("program");
   return result;
 }

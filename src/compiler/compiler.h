@@ -49,8 +49,8 @@ struct Compiled {
   fusion::FusionPlan plan;
   graph::Graph graph;                                 // after rewrites; the plan's node ids are into it
   std::map<graph::Value, program::BufferId> buffers;  // where the graph's values lie that kernels store
-  std::vector<uint32_t> run_steps;             // of the regions; none for those that are no step of a run
-  std::vector<uint32_t> kernels;               // of the regions, into the program's
+  std::vector<uint32_t> run_steps;  // of the regions; none for those that are no step of a run
+  std::vector<uint32_t> kernels;    // of the regions, into the program's; none where there is no kernel
   std::map<std::string, double> milliseconds;  // per phase
 };
 

@@ -33,7 +33,12 @@ std::string filled(std::string pattern, const std::string& text) {
 
 class Finder {
  public:
-  explicit Finder(const graph::Graph& graph) : graph_(graph) {}
+  explicit Finder(const graph::Graph& graph)
+      : graph_(graph), sized_in_run_(fusion::sized_in_run(graph)), in_one_piece_(graph.size(), false) {
+    for (graph::NodeId n = 0; n < graph.size(); ++n)
+      if (graph::stands_alone(graph, n))
+        for (Value v : graph.node(n).operands) in_one_piece_[v.node] = true;
+  }
 
   std::vector<Append> find(const std::vector<std::string>& wishes) {
     for (const std::string& wish : wishes) {
@@ -47,6 +52,8 @@ class Finder {
 
  private:
   const graph::Graph& graph_;
+  const std::vector<bool> sized_in_run_;
+  std::vector<bool> in_one_piece_;  // by node: read by one that stands alone
   std::vector<Append> found_;
   std::set<Value> wholes_, pasts_;
 
@@ -57,6 +64,15 @@ class Finder {
         std::find_if(graph_.inputs.begin(), graph_.inputs.end(),
                      [&](const graph::GraphInput& i) { return i.node == node.operands[0].node; });
     return input == graph_.inputs.end() ? nullptr : &*input;
+  }
+
+  // Why it cannot grow in place; empty where it can.
+  std::string obstacle(Value whole, Value past) const {
+    if (!fusion::can_be_assembled(graph_, sized_in_run_, whole.node))
+      return "only the run knows a size of it";
+    if (in_one_piece_[whole.node] || in_one_piece_[past.node])
+      return "a selection, sort, running sum or scatter reads it, and needs it in one piece";
+    return {};
   }
 
   void add(Value whole, Value past) {
@@ -73,7 +89,8 @@ class Finder {
   void find_all() {
     const size_t before = found_.size();
     for (const graph::GraphOutput& output : graph_.outputs)
-      if (const graph::GraphInput* input = first_part(output.value)) add(output.value, {input->node, 0});
+      if (const graph::GraphInput* input = first_part(output.value))
+        if (const Value past{input->node, 0}; obstacle(output.value, past).empty()) add(output.value, past);
     if (found_.size() == before)
       throw UserError("--in-place auto: no output is an input with something behind it",
                       {.hint = "leave --in-place out"});
@@ -96,6 +113,10 @@ class Finder {
                                     output.name, wanted,
                                     input ? fmt::format("input '{}' with something behind it", input->name)
                                           : std::string("no concatenation that begins with an input")));
+      if (const std::string why = obstacle(output.value, {input->node, 0}); !why.empty())
+        throw UnsupportedError(
+            fmt::format("not supported yet: output '{}' growing in the memory of input '{}': {}", output.name,
+                        wanted, why));
       add(output.value, {input->node, 0});
     }
     if (!any) throw UserError(fmt::format("--in-place '{}': no output is named so", wish));

@@ -10,6 +10,7 @@
 #include "fusion/tiles/choose_group_schedule.h"
 #include "kernel/passes/pipeline.h"
 #include "schedule/overwrite.h"
+#include "schedule/sweep.h"
 
 namespace fusewise::compiler {
 
@@ -73,9 +74,39 @@ KernelCall KernelSet::add(const graph::Region& region, const schedule::Schedule&
   const schedule::Tree tree = tree_of(forms, schedule, layouts);
   schedule::LowerOptions lower_options;
   lower_options.vector_lanes = options_.machine.vector_bits / 32;
-  schedule::LoweredKernel lowered = schedule::lower(forms, tree, lower_options);
-  KernelCall call;
+  KernelCall call = share(schedule::lower(forms, tree, lower_options), region);
   if (options_.target.empty()) call.overwritable = schedule::overwritable(forms, tree);
+  return call;
+}
+
+KernelCall KernelSet::add(const fusion::PlannedRegion& planned, const schedule::Layouts& layouts) {
+  const graph::NodeId first = planned.region.nodes[0];
+  if (planned.assembled) return {};
+  if (!graph::stands_alone(graph_, first)) return add(planned.region, planned.schedule, layouts);
+  if (!options_.target.empty())
+    throw UnsupportedError(
+        "not supported yet: selections, sorts, running sums and scatters on a device; use --target cpu");
+  check_in_one_piece(planned.region, layouts);
+  return graph::is_opaque(graph_, first) ? KernelCall{}
+                                         : share(schedule::lower_sweep(graph_, first), planned.region);
+}
+
+// What stands alone reads and writes whole tensors that lie in one piece, outermost dimension first.
+void KernelSet::check_in_one_piece(const graph::Region& region, const schedule::Layouts& layouts) const {
+  const auto require = [&](graph::Value v) {
+    const auto layout = layouts.find(v);
+    if (layout == layouts.end() || layout->second.is_row_major()) return;
+    throw UnsupportedError(
+        fmt::format("not supported yet: '{}' reads or writes a tensor that does not lie in one "
+                    "piece; leave --in-place out",
+                    region_name(graph_, region)));
+  };
+  for (graph::Value v : graph::region_inputs(graph_, region)) require(v);
+  for (graph::Value v : region.outputs) require(v);
+}
+
+KernelCall KernelSet::share(schedule::LoweredKernel lowered, const graph::Region& region) {
+  KernelCall call;
   call.arguments = std::move(lowered.arguments);
   call.partials = std::move(lowered.partials);
   call.parameters = std::move(lowered.parameters);

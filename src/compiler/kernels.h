@@ -16,7 +16,8 @@ namespace fusewise::compiler {
 
 // One call of a kernel: which kernel, and what its arguments and parameters stand for.
 struct KernelCall {
-  int kernel = 0;  // into KernelSet::kernels
+  int kernel =
+      -1;  // into KernelSet::kernels; -1 where none runs: the host computes it, or it is put together in place
   std::vector<graph::Value> arguments;
   std::vector<schedule::LoweredKernel::Partial> partials;  // buffers behind the arguments, the kernel's own
   std::vector<Dim> parameters;
@@ -33,6 +34,10 @@ class KernelSet {
   KernelCall add(const graph::Region& region, const schedule::Schedule& schedule,
                  const schedule::Layouts& layouts);
 
+  // The same for a region of a plan; no kernel for one that is put together in place, or that the host computes.
+  // UnsupportedError for what a target has no kernels for.
+  KernelCall add(const fusion::PlannedRegion& planned, const schedule::Layouts& layouts);
+
   // Runs the kernel passes and code generation, fills in what the program needs to know; the shared object, or the
   // source text. UnsupportedError with all kernels that cannot be printed.
   std::string compile();
@@ -44,6 +49,9 @@ class KernelSet {
   void refuse(const std::string& name, const std::string& why);
 
  private:
+  KernelCall share(schedule::LoweredKernel lowered, const graph::Region& region);
+  void check_in_one_piece(const graph::Region& region, const schedule::Layouts& layouts) const;
+
   const graph::Graph& graph_;
   const CompileOptions& options_;
   std::map<std::string, int> by_text_;

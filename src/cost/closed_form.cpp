@@ -77,7 +77,7 @@ double lower_bound_microseconds(const GraphFacts& facts, const machine::Machine&
   const graph::Graph& graph = *facts.graph;
   const std::vector<bool> whole = read_whole(graph);
   for (NodeId id = 0; id < graph.size(); ++id) {
-    if (!facts.at(id).has_form) {
+    if (!facts.at(id).has_form && !facts.at(id).alone) {
       if (whole[id]) bytes += facts.at(id).bytes;
     } else if (!facts.at(id).constant_only) {
       flops += facts.at(id).flops;

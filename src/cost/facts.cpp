@@ -66,6 +66,15 @@ void count(NodeFacts& facts, const graph::TensorType& type, const machine::Machi
   facts.cycles = work.cycles.total() * facts.points / machine.lanes(DataType::float32);
 }
 
+// Of a sweep: a load, a dependent operation, a store.
+constexpr double cycles_per_step = 4;
+
+double usual_bytes(const graph::TensorType& type, const SymbolValues& usual) {
+  double elements = 1;
+  for (const Dim& d : type.shape) elements *= static_cast<double>(schedule::usual_value(d, usual));
+  return elements * bits_of(type.element) / 8;
+}
+
 }  // namespace
 
 GraphFacts graph_facts(const graph::Graph& graph, const machine::Machine& machine,
@@ -82,10 +91,18 @@ GraphFacts graph_facts(const graph::Graph& graph, const machine::Machine& machin
     const graph::TensorType& type = node.results[0];
     facts.has_form = graph::has_form(graph, id);
     if (!facts.has_form) {
+      facts.alone = graph::stands_alone(graph, id);
       for (const Dim& d : type.shape) facts.elements *= static_cast<double>(schedule::usual_value(d, usual));
-      facts.bytes = facts.elements * bits_of(type.element) / 8;
+      for (const graph::TensorType& made : node.results) facts.bytes += usual_bytes(made, usual);
       facts.constant_only = graph::constant_of(graph, {id, 0}) != nullptr;
       if (facts.constant_only) result.constant_bytes += facts.bytes;
+      if (graph::kind_of(node.op) == graph::Kind::sweep) {
+        facts.points = facts.elements;
+        facts.cycles = cycles_per_step * facts.elements;
+        facts.constant_only =
+            is_static(type.shape) && std::all_of(node.operands.begin(), node.operands.end(),
+                                                 [&](graph::Value v) { return nodes[v.node].constant_only; });
+      }
       facts.signature = signature_of(graph, id, nullptr);
       continue;
     }

@@ -11,8 +11,9 @@
 namespace fusewise::cost {
 
 struct NodeFacts {
-  graph::Form form;  // empty for sources that have none
+  graph::Form form;  // empty for sources and what stands alone
   bool has_form = false;
+  bool alone = false;   // work without a form: a step of its own
   double elements = 1;  // of the result
   double points = 1;    // of the domain: elements times what is reduced for each
   double bytes = 0;     // of the result

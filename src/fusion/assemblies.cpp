@@ -32,6 +32,17 @@ size_t axis_of(const Node& whole) {
   return static_cast<size_t>(graph::attributes<graph::ConcatAttributes>(whole).axis);
 }
 
+// By node: computed or read by one that stands alone, which knows no strides.
+std::vector<bool> wanted_in_one_piece(const Graph& graph) {
+  std::vector<bool> wanted(graph.size(), false);
+  for (NodeId n = 0; n < graph.size(); ++n) {
+    if (!graph::stands_alone(graph, n)) continue;
+    wanted[n] = true;
+    for (Value v : graph.node(n).operands) wanted[v.node] = true;
+  }
+  return wanted;
+}
+
 class Placer {
  public:
   Placer(const Graph& graph, const std::set<NodeId>& wholes, const std::vector<bool>& constant,
@@ -40,8 +51,11 @@ class Placer {
         constant_(constant),
         layouts_(layouts),
         appends_(appends),
+        in_one_piece_(wanted_in_one_piece(graph)),
         is_output_(graph.size(), false) {
-    result_.wholes = wholes;
+    const std::vector<bool> late = sized_in_run(graph);
+    for (NodeId whole : wholes)
+      if (can_be_assembled(graph, late, whole)) result_.wholes.insert(whole);
     for (const graph::GraphOutput& output : graph.outputs) is_output_[output.value.node] = true;
   }
 
@@ -57,12 +71,12 @@ class Placer {
   const std::vector<bool>& constant_;
   const Layouts& layouts_;
   const std::vector<Append>& appends_;
-  std::vector<bool> is_output_;
+  std::vector<bool> in_one_piece_, is_output_;
   Assemblies result_;
 
   void place_whole(NodeId whole) {
     const Value value{whole, 0};
-    if (!result_.places.count(value) && !is_output_[whole])
+    if (!result_.places.count(value) && !is_output_[whole] && !in_one_piece_[whole])
       if (const auto found = range_of_parts(whole)) result_.places[value] = *found;
     Place own{value, std::vector<Dim>(graph_.type(value).shape.size(), Dim(0))};
     if (const auto it = result_.places.find(value); it != result_.places.end()) own = it->second;
@@ -118,6 +132,9 @@ class Placer {
                      "the caller keeps it in the same array; it is copied only where that is not so");
     if (constant_[part.node])
       return because("part-constant", "it is a constant, made when the model is loaded");
+    if (in_one_piece_[part.node])
+      return because("part-alone",
+                     "a step that is no loop over independent elements takes or makes it in one piece");
     if (!graph::has_form(graph_, part.node))
       return because("part-input", "it is the caller's: an input of the model is never written");
     if (is_output_[part.node])
@@ -129,6 +146,28 @@ class Placer {
 };
 
 }  // namespace
+
+std::vector<bool> sized_in_run(const Graph& graph) {
+  std::vector<bool> late(graph.size(), false);
+  std::set<std::string> bound;
+  for (NodeId n = 0; n < graph.size(); ++n)
+    for (const std::string& symbol : graph::bound_symbols(graph.node(n))) bound.insert(symbol);
+  if (bound.empty()) return late;
+  const auto speaks = [&](const Dim& extent) {
+    const auto symbols = extent.symbols();
+    return std::any_of(symbols.begin(), symbols.end(), [&](const auto& s) { return bound.count(s) > 0; });
+  };
+  for (NodeId n = 0; n < graph.size(); ++n)
+    for (const graph::TensorType& type : graph.node(n).results)
+      if (std::any_of(type.shape.begin(), type.shape.end(), speaks)) late[n] = true;
+  return late;
+}
+
+bool can_be_assembled(const Graph& graph, const std::vector<bool>& sized_in_run, NodeId whole) {
+  const std::vector<Value>& parts = graph.node(whole).operands;
+  return !sized_in_run[whole] &&
+         std::none_of(parts.begin(), parts.end(), [&](Value part) { return sized_in_run[part.node]; });
+}
 
 Assemblies place_parts(const Graph& graph, const std::set<NodeId>& wholes, const std::vector<bool>& constant,
                        const Layouts& layouts, const std::vector<Append>& appends) {

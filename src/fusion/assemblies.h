@@ -25,7 +25,7 @@ struct PartCopy {
   graph::Value part;
   graph::NodeId whole;
   std::vector<Dim> start;  // in the whole
-  // Code: "part-input", "part-constant", "part-output", "part-shared", "part-layout", "part-grown".
+  // Code: "part-input", "part-constant", "part-output", "part-shared", "part-layout", "part-grown", "part-alone".
   std::string reason;
   std::string detail;
 };
@@ -47,8 +47,13 @@ struct Assemblies {
   const PartCopy* copy_of(graph::Value part, graph::NodeId whole) const;
 };
 
+// By node: whether only the run knows the size of a result. A concatenation with such a size, or such a part, cannot be
+// put together in place: it would have no memory yet when its first parts are written.
+std::vector<bool> sized_in_run(const graph::Graph& graph);
+bool can_be_assembled(const graph::Graph& graph, const std::vector<bool>& sized_in_run, graph::NodeId whole);
+
 // `wholes` are concatenations whose value is no constant; `constant`: per node, made when the model is loaded.
-// Deterministic: later wholes come first, so that earlier ones can be parts of them.
+// Those that can_be_assembled() refuses are left out. Deterministic: later wholes come first, so that earlier ones can be parts of them.
 Assemblies place_parts(const graph::Graph& graph, const std::set<graph::NodeId>& wholes,
                        const std::vector<bool>& constant, const schedule::Layouts& layouts,
                        const std::vector<Append>& appends = {});

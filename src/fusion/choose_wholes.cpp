@@ -14,10 +14,12 @@ namespace {
 // Chains of decisions longer than that are cut short: the plan as a whole still has to be cheaper.
 constexpr int most_rounds = 6;
 
-bool can_be_whole(const graph::Graph& graph, const PlanOptions& options, NodeId node) {
+bool can_be_whole(const graph::Graph& graph, const PlanOptions& options, const std::vector<bool>& late,
+                  NodeId node) {
   const graph::Node& n = graph.node(node);
   if (n.op != graph::Op::concat || n.operands.size() < 2 || bits_of(n.results[0].element) % 8 != 0)
     return false;
+  if (!can_be_assembled(graph, late, node)) return false;
   const auto blocked = [&](Value v) {
     const auto layout = options.layouts.find(v);
     return layout != options.layouts.end() && !layout->second.blocks.empty();
@@ -99,7 +101,7 @@ PlanOptions with_wholes(const graph::Graph& graph, const PlanOptions& options,
   result.assemblies = place_parts(graph, wholes, constant_only(graph), options.layouts, options.appends);
   result.layouts = with_places(options.layouts, graph, result.assemblies);
   // Parts that would be free inside of their readers (views, iotas) are stored: where they belong.
-  for (NodeId whole : wholes)
+  for (NodeId whole : result.assemblies.wholes)
     for (Value part : graph.node(whole).operands)
       if (graph::has_form(graph, part.node)) result.constraints.stored_views.insert(part.node);
   return result;
@@ -108,10 +110,11 @@ PlanOptions with_wholes(const graph::Graph& graph, const PlanOptions& options,
 std::set<NodeId> choose_wholes(const graph::Graph& graph, const PlanOptions& options,
                                const std::set<NodeId>& always, const FusionPlan& plan,
                                const cost::GraphFacts& facts) {
+  const std::vector<bool> late = sized_in_run(graph);
   std::map<size_t, std::set<NodeId>> chosen;  // by region
   for (size_t r = 0; r < plan.regions.size(); ++r)
     for (NodeId node : plan.regions[r].region.nodes)
-      if (!plan.regions[r].once && !plan.regions[r].assembled && can_be_whole(graph, options, node))
+      if (!plan.regions[r].once && !plan.regions[r].assembled && can_be_whole(graph, options, late, node))
         chosen[r].insert(node);
   const auto all = [&] {
     std::set<NodeId> wholes = always;

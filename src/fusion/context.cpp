@@ -21,19 +21,29 @@ void mark_needed(PlanContext& context) {
     context.needed[output.value.node] = true;
     context.is_output[output.value.node] = true;
   }
-  for (NodeId id = static_cast<NodeId>(graph.size()); id-- > 0;)
-    if (context.needed[id])
-      for (Value v : graph.node(id).operands) context.needed[v.node] = true;
+  const auto binders = graph::symbol_binders(graph);
+  for (NodeId id = static_cast<NodeId>(graph.size()); id-- > 0;) {
+    if (!context.needed[id]) continue;
+    for (Value v : graph.node(id).operands) context.needed[v.node] = true;
+    if (!binders.empty())
+      for (NodeId binder : binders[id]) context.needed[binder] = true;
+  }
 }
 
 void mark_free(PlanContext& context, const std::set<NodeId>& stored) {
   const graph::Graph& graph = *context.graph;
   context.free.assign(graph.size(), false);
   if (context.options->mode == FusionMode::off) return;
+  // What stands alone reads its operands whole.
+  std::vector<bool> read_whole(graph.size(), false);
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (context.stands_alone(id))
+      for (Value v : graph.node(id).operands) read_whole[v.node] = true;
   std::vector<int> depth(graph.size(), 0);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const cost::NodeFacts& facts = context.facts.at(id);
-    if (!facts.has_form || !facts.plain_view || context.is_output[id] || stored.count(id)) continue;
+    if (!facts.has_form || !facts.plain_view || context.is_output[id] || read_whole[id] || stored.count(id))
+      continue;
     int d = 1;
     for (Value v : graph.node(id).operands)
       if (context.free[v.node]) d = std::max(d, depth[v.node] + 1);
@@ -52,6 +62,10 @@ void connect(PlanContext& context) {
   const graph::Graph& graph = *context.graph;
   context.inputs.resize(graph.size());
   context.readers.resize(graph.size());
+  const auto binders = graph::symbol_binders(graph);
+  const auto add_binders = [&](std::vector<NodeId>& inputs, NodeId node) {
+    if (!binders.empty()) inputs.insert(inputs.end(), binders[node].begin(), binders[node].end());
+  };
   // A free view hands on what it reads.
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (!context.needed[id] || context.is_source(id)) continue;
@@ -61,7 +75,9 @@ void connect(PlanContext& context) {
         inputs.insert(inputs.end(), context.inputs[v.node].begin(), context.inputs[v.node].end());
       else if (!schedule::literal_of(graph, v))
         inputs.push_back(v.node);
+      if (context.is_source(v.node)) add_binders(inputs, v.node);  // dimensions
     }
+    add_binders(inputs, id);
     unique(inputs);
     if (context.free[id]) continue;
     for (NodeId input : inputs)

@@ -22,11 +22,12 @@ struct PlanContext {
   // Views that are computed inside whoever reads them and are no kernel of their own.
   std::vector<bool> free;
   // For nodes that are neither free nor sources: the nodes and sources that they read, and the nodes that read them,
-  // through free views; each once.
+  // through free views; each once. Who speaks of a symbol reads the node that binds it.
   std::vector<std::vector<NodeId>> inputs, readers;
 
-  bool is_work(NodeId node) const { return needed[node] && facts.at(node).has_form && !free[node]; }
-  bool is_source(NodeId node) const { return !facts.at(node).has_form; }
+  bool stands_alone(NodeId node) const { return facts.at(node).alone; }
+  bool is_work(NodeId node) const { return needed[node] && !is_source(node) && !free[node]; }
+  bool is_source(NodeId node) const { return !facts.at(node).has_form && !facts.at(node).alone; }
   // Has to run once only, when the program is loaded.
   bool is_once(NodeId node) const { return facts.at(node).constant_only; }
 };

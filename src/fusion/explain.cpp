@@ -252,7 +252,8 @@ std::string describe_kernels(const graph::Graph& graph, const FusionPlan& plan, 
     const PlannedRegion& planned = plan.regions[static_cast<size_t>(r)];
     if (planned.assembled) continue;
     text += kernel_title(graph, planned.region, r);
-    text += cost::to_text(evaluate_schedule(context, planned.region, planned.schedule).estimate);
+    if (!context.stands_alone(planned.region.nodes[0]))
+      text += cost::to_text(evaluate_schedule(context, planned.region, planned.schedule).estimate);
   }
   return text;
 }

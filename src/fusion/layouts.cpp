@@ -26,7 +26,7 @@ std::vector<bool> constant_only(const Graph& graph) {
     else if (graph::kind_of(node.op) == Kind::source)
       constant[n] = node.op == Op::iota && !graph.type({n, 0}).shape.empty() &&
                     product(graph.type({n, 0}).shape).is_constant();
-    else
+    else if (graph::kind_of(node.op) != Kind::opaque)
       constant[n] = std::all_of(node.operands.begin(), node.operands.end(),
                                 [&](Value v) { return constant[v.node]; }) &&
                     std::all_of(node.results.begin(), node.results.end(),
@@ -64,7 +64,12 @@ class Assigner {
       if (node.op == Op::convolution) place_convolution_weights(node);
       if (node.op == Op::dot) place_dot_operand(node);
     }
-    // What the caller sees is row-major.
+    // What nodes that stand alone and the caller see is row-major.
+    for (NodeId n = 0; n < graph_.size(); ++n) {
+      if (!graph::stands_alone(graph_, n)) continue;
+      for (Value v : graph_.node(n).operands) layouts_.erase(v);
+      for (uint32_t i = 0; i < graph_.node(n).results.size(); ++i) layouts_.erase(Value{n, i});
+    }
     for (const graph::GraphOutput& o : graph_.outputs) layouts_.erase(o.value);
     for (const graph::GraphInput& i : graph_.inputs) layouts_.erase(Value{i.node, 0});
     return std::move(layouts_);

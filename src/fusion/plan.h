@@ -15,6 +15,7 @@ namespace fusewise::fusion {
 // on: the planner decides; operators: one kernel per model operator; off: one per primitive.
 enum class FusionMode : uint8_t { on, operators, off };
 
+// A region of a node that stands alone has no schedule: there is one way to run it.
 struct PlannedRegion {
   graph::Region region;
   schedule::Schedule schedule;

@@ -42,7 +42,8 @@ Json group_to_json(const graph::Graph& graph, const NodeKeys& keys, const Fusion
   }
   group["predicted_us"] = planned.predicted_microseconds;
   if (planned.measured_microseconds > 0) group["measured_us"] = planned.measured_microseconds;
-  if (!planned.assembled) group["schedule"] = schedule_to_json(planned.schedule, planned.region.nodes);
+  if (!planned.assembled && !graph::stands_alone(graph, planned.region.nodes[0]))
+    group["schedule"] = schedule_to_json(planned.schedule, planned.region.nodes);
   return group;
 }
 

@@ -71,7 +71,7 @@ class Planner {
     for (const GroupConstraint& group : context_.options->constraints.groups) {
       std::vector<NodeId> nodes;
       for (NodeId node : group.nodes)
-        if (context_.is_work(node)) nodes.push_back(node);
+        if (context_.is_work(node) && !context_.stands_alone(node)) nodes.push_back(node);
       if (!group.schedule) leave_out_constants(nodes);
       if (nodes.empty()) continue;
       Candidate whole;
@@ -153,6 +153,10 @@ class Planner {
       const std::vector<NodeId>& nodes = partition_.nodes(c);
       if (plan_.assemblies.wholes.count(nodes.front())) {
         add_whole(nodes.front());
+        continue;
+      }
+      if (context_.stands_alone(nodes.front())) {
+        add_alone(nodes.front());
         continue;
       }
       const auto group = group_of_.find(nodes.front());
@@ -279,6 +283,19 @@ class Planner {
     plan_.regions.push_back(std::move(planned));
   }
 
+  void add_alone(NodeId node) {
+    PlannedRegion planned;
+    planned.region.nodes = {node};
+    for (uint32_t i = 0; i < context_.graph->node(node).results.size(); ++i)
+      planned.region.outputs.push_back({node, i});
+    planned.once = context_.is_once(node);
+    planned.predicted_microseconds =
+        cost::price_closed_form(context_.facts, planned.region, context_.options->machine, context_.cost)
+            .microseconds;
+    if (!planned.once) plan_.predicted_microseconds += planned.predicted_microseconds;
+    plan_.regions.push_back(std::move(planned));
+  }
+
   // A primitive that cannot be computed through the views it reads gets them stored.
   void store_views(const std::vector<NodeId>& nodes, const Verdict& verdict) {
     bool found = false;
@@ -303,6 +320,9 @@ class Planner {
       std::set<int> from;
       for (Value v : graph::region_inputs(*context_.graph, plan_.regions[r].region))
         if (writer[v.node] >= 0) from.insert(writer[v.node]);
+      for (NodeId node : plan_.regions[r].region.nodes)  // and who binds the symbols that it speaks of
+        for (NodeId input : context_.inputs[node])
+          if (writer[input] >= 0 && writer[input] != static_cast<int>(r)) from.insert(writer[input]);
       waits[r] = static_cast<int>(from.size());
       for (int f : from) next[static_cast<size_t>(f)].push_back(r);
     }
@@ -344,6 +364,12 @@ FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
   const cost::GraphFacts facts = cost::graph_facts(graph, options.machine, options.usual);
   std::set<NodeId> always = options.constraints.assembled;
   for (const Append& append : options.appends) always.insert(append.whole.node);
+  const std::vector<bool> late = sized_in_run(graph);
+  for (NodeId whole : always)
+    if (!can_be_assembled(graph, late, whole))
+      throw UnsupportedError(
+          "not supported yet: only the run knows a size of " + describe(graph, whole) +
+          ", which therefore cannot be put together in place; leave it out of the plan file");
   const auto planned = [&](FusionMode mode, const std::set<NodeId>& wholes, bool with_cuts) {
     PlanOptions changed = with_wholes(graph, options, wholes);
     changed.mode = mode;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <variant>
 #include <vector>
 
+#include "hostops/hostops.h"
 #include "numerics/data_type.h"
 #include "numerics/dim.h"
 #include "numerics/reduction_order.h"
@@ -45,6 +47,13 @@ struct GatherAttributes {
   int axis = 0;
   friend bool operator==(const GatherAttributes&, const GatherAttributes&) = default;
 };
+struct HostAttributes {
+  hostops::Function function = hostops::Function::non_zero;
+  std::vector<Dim> parameters;
+  std::vector<std::string>
+      symbols;  // that it binds, in the function's order; distinct, and bound by no other node
+  friend bool operator==(const HostAttributes&, const HostAttributes&) = default;
+};
 struct InputAttributes {
   friend bool operator==(const InputAttributes&, const InputAttributes&) = default;
 };
@@ -60,6 +69,13 @@ struct PadAttributes {
   std::vector<Dim> low, high;
   friend bool operator==(const PadAttributes&, const PadAttributes&) = default;
 };
+struct PrefixAttributes {
+  int axis = 0;
+  Combine combine = Combine::sum;
+  bool exclusive = false;  // what comes before the element, without it
+  bool reverse = false;    // from the last element on
+  friend bool operator==(const PrefixAttributes&, const PrefixAttributes&) = default;
+};
 struct ReduceAttributes {
   Combine combine = Combine::sum;
   std::vector<int> axes;  // sorted
@@ -68,6 +84,12 @@ struct ReduceAttributes {
 struct ReshapeAttributes {
   Shape shape;
   friend bool operator==(const ReshapeAttributes&, const ReshapeAttributes&) = default;
+};
+enum class Update : uint8_t { replace, sum, product, max, min };
+struct ScatterAttributes {
+  int axis = 0;
+  Update update = Update::replace;
+  friend bool operator==(const ScatterAttributes&, const ScatterAttributes&) = default;
 };
 struct SliceAttributes {
   std::vector<Dim> starts;
@@ -86,10 +108,10 @@ struct WindowReduceAttributes {
   friend bool operator==(const WindowReduceAttributes&, const WindowReduceAttributes&) = default;
 };
 
-using Attributes =
-    std::variant<BroadcastAttributes, ConcatAttributes, ConstantAttributes, ConvolutionAttributes,
-                 DimsAttributes, DotAttributes, GatherAttributes, InputAttributes, IotaAttributes,
-                 MapAttributes, PadAttributes, ReduceAttributes, ReshapeAttributes, SliceAttributes,
-                 TransposeAttributes, WindowReduceAttributes>;
+using Attributes = std::variant<BroadcastAttributes, ConcatAttributes, ConstantAttributes,
+                                ConvolutionAttributes, DimsAttributes, DotAttributes, GatherAttributes,
+                                HostAttributes, InputAttributes, IotaAttributes, MapAttributes, PadAttributes,
+                                PrefixAttributes, ReduceAttributes, ReshapeAttributes, ScatterAttributes,
+                                SliceAttributes, TransposeAttributes, WindowReduceAttributes>;
 
 }  // namespace fusewise::graph

@@ -151,6 +151,21 @@ Value GraphBuilder::gather(Value data, Value index, int axis) {
   return append(Op::gather, {data, index}, GatherAttributes{axis});
 }
 
+Value GraphBuilder::scatter(Value data, Value index, Value updates, int axis, Update update) {
+  return append(Op::scatter, {data, index, updates}, ScatterAttributes{axis, update});
+}
+
+Value GraphBuilder::prefix(Value value, PrefixAttributes attributes) {
+  return append(Op::prefix, {value}, attributes);
+}
+
+std::vector<Value> GraphBuilder::host(std::vector<Value> operands, HostAttributes attributes) {
+  const NodeId node = append(Op::host, std::move(operands), std::move(attributes)).node;
+  std::vector<Value> results;
+  for (uint32_t i = 0; i < graph_.node(node).results.size(); ++i) results.push_back({node, i});
+  return results;
+}
+
 Value GraphBuilder::reduce(Value value, Combine combine, std::vector<int> axes, bool keepdims) {
   if (axes.empty()) return value;
   std::ranges::sort(axes);

@@ -72,6 +72,10 @@ class GraphBuilder {
   Value pad(Value value, Value pad_value, std::vector<Dim> low, std::vector<Dim> high);
   Value concat(std::vector<Value> values, int axis);
   Value gather(Value data, Value index, int axis);
+  Value scatter(Value data, Value index, Value updates, int axis, Update update);
+  Value prefix(Value value, PrefixAttributes attributes);
+  // All results.
+  std::vector<Value> host(std::vector<Value> operands, HostAttributes attributes);
 
   // Axes in any order; no axes return the operand. With keepdims a reshape puts dimensions of 1 in their
   // place.

@@ -12,8 +12,11 @@ std::vector<bool> live_nodes(const Graph& graph) {
   std::vector<bool> live(graph.size());
   for (const GraphInput& input : graph.inputs) live[input.node] = true;
   for (const GraphOutput& output : graph.outputs) live[output.value.node] = true;
-  for (size_t i = graph.size(); i-- > 0;) {  // operands have smaller ids
+  const auto binders = symbol_binders(graph);
+  for (size_t i = graph.size(); i-- > 0;) {  // operands have smaller ids, and so have binders of symbols
     if (!live[i]) continue;
+    if (!binders.empty())
+      for (NodeId binder : binders[i]) live[binder] = true;
     for (const Value& operand : graph.node(static_cast<NodeId>(i)).operands) live[operand.node] = true;
   }
   return live;

@@ -312,7 +312,7 @@ void form_op(FormBuilder& b, const WindowReduceAttributes& a) {
 
 bool has_form(const Graph& graph, NodeId node) {
   const Op op = graph.node(node).op;
-  return kind_of(op) != Kind::source || op == Op::iota;
+  return op == Op::iota || (kind_of(op) != Kind::source && !stands_alone(graph, node));
 }
 
 Form form_of(const Graph& graph, NodeId id) {

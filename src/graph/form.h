@@ -104,7 +104,7 @@ struct Form {
   }
 };
 
-// The form of a node; nodes of kind source but iota have none (check fails): they are inputs of every region. A
+// The form of a node; nodes of kind source but iota, and nodes that stand alone, have none (check fails): they are inputs of every region. A
 // constant with a single element, in contrast, may be inlined as a body constant by who asks.
 bool has_form(const Graph& graph, NodeId node);
 Form form_of(const Graph& graph, NodeId node);

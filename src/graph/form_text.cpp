@@ -25,6 +25,10 @@ std::string_view kind_name(Kind kind) {
       return "window";
     case Kind::gather:
       return "gather";
+    case Kind::opaque:
+      return "opaque";
+    case Kind::sweep:
+      return "sweep";
   }
   throw InternalError("unknown kind of node");
 }

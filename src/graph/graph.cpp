@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
+#include <unordered_map>
 
 #include "base/error.h"
+#include "graph/text_internal.h"
 
 namespace fusewise::graph {
 
@@ -51,6 +54,54 @@ std::optional<Op> op_of(std::string_view name) {
 
 std::string to_string(const TensorType& type) {
   return std::string(name_of(type.element)) + to_string(type.shape);
+}
+
+std::span<const std::string> bound_symbols(const Node& node) {
+  return std::visit(
+      [](const auto& a) -> std::span<const std::string> {
+        if constexpr (requires { a.symbols; }) return a.symbols;
+        return {};
+      },
+      node.attributes);
+}
+
+namespace {
+
+template <class T>
+void add_symbols(std::set<std::string>& symbols, const T& field) {
+  if constexpr (std::is_same_v<T, Dim>) {
+    if (!field.is_constant()) symbols.merge(field.symbols());
+  } else if constexpr (std::is_same_v<T, Shape>) {
+    for (const Dim& dim : field) add_symbols(symbols, dim);
+  }
+}
+
+}  // namespace
+
+std::set<std::string> symbols_of(const Node& node) {
+  std::set<std::string> symbols;
+  for (const TensorType& type : node.results) add_symbols(symbols, type.shape);
+  Attributes attributes = node.attributes;
+  const auto field = [&](std::string_view, const auto& member) { add_symbols(symbols, member); };
+  std::visit([&](auto& a) { text_internal::visit_fields(field, a); }, attributes);
+  return symbols;
+}
+
+std::vector<std::vector<NodeId>> symbol_binders(const Graph& graph) {
+  std::unordered_map<std::string_view, NodeId> binders;
+  for (NodeId id = 0; id < graph.size(); ++id)
+    for (const std::string& symbol : bound_symbols(graph.node(id))) binders.emplace(symbol, id);
+  if (binders.empty()) return {};
+  std::vector<std::vector<NodeId>> result(graph.size());
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    std::vector<NodeId>& own = result[id];
+    for (const std::string& symbol : symbols_of(graph.node(id)))
+      if (const auto found = binders.find(symbol); found != binders.end() && found->second != id)
+        own.push_back(found->second);
+    std::ranges::sort(own);
+    own.erase(std::ranges::unique(own).begin(), own.end());
+  }
+  return result;
 }
 
 std::vector<std::vector<NodeId>> users(const Graph& graph) {

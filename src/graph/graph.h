@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,7 +28,9 @@ enum class Op : uint8_t {
 };
 
 // What fusion and scheduling reason by.
-enum class Kind : uint8_t { source, map, view, reduce, contract, window, gather };
+// opaque: no expression over an index space; a step of its own, whose operands and results are complete in memory.
+// sweep: steps that follow each other (graph/sweep.h); a kernel of its own.
+enum class Kind : uint8_t { source, map, view, reduce, contract, window, gather, opaque, sweep };
 
 std::string_view name_of(Op op);
 Kind kind_of(Op op);
@@ -117,6 +120,22 @@ class Graph {
 template <class A>
 const A& attributes(const Node& node) {
   return std::get<A>(node.attributes);
+}
+
+// The symbols that a node binds when it runs: sizes that only its operands' values give. Symbols that no node binds
+// come from the shapes of the inputs.
+std::span<const std::string> bound_symbols(const Node& node);
+// The symbols that a node's result types and attributes speak of.
+std::set<std::string> symbols_of(const Node& node);
+// For each node the nodes that bind symbols that it speaks of, itself left out, in id order: they must run before it
+// although it may read none of their results. Empty when no node binds any.
+std::vector<std::vector<NodeId>> symbol_binders(const Graph& graph);
+inline bool is_opaque(const Graph& graph, NodeId node) {
+  return kind_of(graph.node(node).op) == Kind::opaque;
+}
+// Is never computed together with others.
+inline bool stands_alone(const Graph& graph, NodeId node) {
+  return is_opaque(graph, node) || kind_of(graph.node(node).op) == Kind::sweep;
 }
 
 // For each node, the nodes that use one of its results (each user once per use), in id order.

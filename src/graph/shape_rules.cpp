@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/error.h"
+#include "graph/host_rules.h"
 
 namespace fusewise::graph {
 
@@ -251,6 +253,32 @@ void check_combine(const Rule& rule, Combine combine, DataType type) {
               "only max and min combine values of type boolean");
 }
 
+TensorType infer_op(Rule& rule, const PrefixAttributes& a) {
+  const TensorType& x = rule.operand(0);
+  check_combine(rule, a.combine, x.element);
+  rule.expect(x.element != DataType::boolean, "booleans have no running values");
+  rule.axis(a.axis, x.rank());
+  return x;
+}
+
+TensorType infer_op(Rule& rule, const ScatterAttributes& a) {
+  const TensorType &data = rule.operand(0), &index = rule.operand(1), &updates = rule.operand(2);
+  rule.axis(a.axis, data.rank());
+  rule.expect(is_integer(index.element) && is_computable(index.element), "the index is not made of integers");
+  rule.expect(data.element == updates.element, "data and updates have different types");
+  rule.expect(data.rank() == updates.rank() && data.rank() == index.rank(),
+              "data, index and updates have different ranks");
+  rule.computable(data.element);
+  const bool keeps = a.update == Update::replace || a.update == Update::max || a.update == Update::min;
+  rule.expect(keeps || data.element != DataType::boolean, "nothing is added up in the type boolean");
+  for (size_t d = 0; d < data.shape.size(); ++d) {
+    if (static_cast<int>(d) != a.axis)
+      rule.at_least(data.shape[d], updates.shape[d], "the updates go beyond the data");
+    if (!index.shape[d].is(1)) rule.same(index.shape[d], updates.shape[d], "dimensions of index and updates");
+  }
+  return data;
+}
+
 TensorType infer_op(Rule& rule, const ReduceAttributes& a) {
   const TensorType& x = rule.operand(0);
   check_combine(rule, a.combine, x.element);
@@ -333,11 +361,19 @@ Inference infer(Op op, std::span<const TensorType> operands, const Attributes& a
     rule.fail(fmt::format("takes {} operands, not {}", arity < 0 ? "one or more" : std::to_string(arity),
                           operands.size()));
   Inference inference;
-  inference.results.push_back(std::visit([&](const auto& a) { return infer_op(rule, a); }, attributes));
-  for (const Dim& d : inference.results[0].shape)
-    if (d.is_constant() && d.value() < 0)
-      rule.fail(fmt::format("the result type {} has a negative dimension", to_string(inference.results[0])));
-  inference.requirements = std::move(rule.requirements);
+  std::visit(
+      [&](const auto& a) {
+        if constexpr (requires { infer_op(rule, a); })
+          inference.results.push_back(infer_op(rule, a));
+        else
+          inference = infer_host(a, operands);
+      },
+      attributes);
+  for (const TensorType& type : inference.results)
+    for (const Dim& d : type.shape)
+      if (d.is_constant() && d.value() < 0)
+        rule.fail(fmt::format("the result type {} has a negative dimension", to_string(type)));
+  std::ranges::move(rule.requirements, std::back_inserter(inference.requirements));
   return inference;
 }
 

@@ -10,6 +10,8 @@ std::map<std::string, int64_t> histogram(const Graph& graph) {
     const Node& node = graph.node(id);
     std::string name(name_of(node.op));
     if (node.op == Op::map) name += " " + std::string(name_of(attributes<MapAttributes>(node).op));
+    if (node.op == Op::host)
+      name += " " + std::string(hostops::name_of(attributes<HostAttributes>(node).function));
     ++counts[name];
   }
   return counts;
@@ -20,7 +22,10 @@ Dim flops_of(const Graph& graph, NodeId id) {
   const Dim elements = product(node.results.at(0).shape);
   switch (node.op) {
     case Op::map:
+    case Op::prefix:
       return elements;
+    case Op::scatter:
+      return product(graph.type(node.operands[2]).shape);
     case Op::reduce:
       return product(graph.type(node.operands[0]).shape);
     case Op::window_reduce: {
@@ -45,6 +50,7 @@ Dim flops_of(const Graph& graph, NodeId id) {
     case Op::constant:
     case Op::dims:
     case Op::gather:
+    case Op::host:
     case Op::input:
     case Op::iota:
     case Op::pad:

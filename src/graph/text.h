@@ -51,5 +51,7 @@ Graph parse(std::string_view text, const ParseOptions& options = {});
 
 std::string_view name_of(Combine combine);
 std::optional<Combine> combine_of(std::string_view name);
+std::string_view name_of(Update update);
+std::optional<Update> update_of(std::string_view name);
 
 }  // namespace fusewise::graph

@@ -47,6 +47,12 @@ void visit_fields(Field&& field, GatherAttributes& a) {
   field("axis", a.axis);
 }
 template <class Field>
+void visit_fields(Field&& field, HostAttributes& a) {
+  field("function", a.function);
+  field("parameters", a.parameters);
+  field("symbols", a.symbols);
+}
+template <class Field>
 void visit_fields(Field&&, InputAttributes&) {}
 template <class Field>
 void visit_fields(Field&& field, IotaAttributes& a) {
@@ -62,12 +68,24 @@ void visit_fields(Field&& field, PadAttributes& a) {
   field("high", a.high);
 }
 template <class Field>
+void visit_fields(Field&& field, PrefixAttributes& a) {
+  field("axis", a.axis);
+  field("combine", a.combine);
+  field("exclusive", a.exclusive);
+  field("reverse", a.reverse);
+}
+template <class Field>
 void visit_fields(Field&& field, ReduceAttributes& a) {
   field("combine", a.combine);
   field("axes", a.axes);
 }
 template <class Field>
 void visit_fields(Field&&, ReshapeAttributes&) {}
+template <class Field>
+void visit_fields(Field&& field, ScatterAttributes& a) {
+  field("axis", a.axis);
+  field("update", a.update);
+}
 template <class Field>
 void visit_fields(Field&& field, SliceAttributes& a) {
   field("starts", a.starts);

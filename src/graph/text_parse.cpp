@@ -147,6 +147,26 @@ void read(Cursor& cursor, Combine& value) {
   if (!combine) throw UserError(fmt::format("'{}' combines nothing: sum, product, max or min", name));
   value = *combine;
 }
+void read(Cursor& cursor, hostops::Function& value) {
+  const std::string_view name = cursor.word();
+  const std::optional<hostops::Function> function = hostops::function_of(name);
+  if (!function) throw UserError(fmt::format("'{}' is no host function", name));
+  value = *function;
+}
+void read(Cursor& cursor, std::vector<std::string>& symbols) {
+  for (std::string_view piece : cursor.list()) {
+    const std::optional<std::string> symbol = Dim::parse(piece).as_symbol();
+    if (!symbol) throw UserError(fmt::format("'{}' is no symbol", piece));
+    symbols.push_back(*symbol);
+  }
+}
+void read(Cursor& cursor, bool& value) { value = cursor.integer<int>() != 0; }
+void read(Cursor& cursor, Update& value) {
+  const std::string_view name = cursor.word();
+  const std::optional<Update> update = update_of(name);
+  if (!update) throw UserError(fmt::format("'{}' is no update: replace, sum, product, max or min", name));
+  value = *update;
+}
 void read(Cursor& cursor, std::vector<Dim>& values) {
   for (std::string_view piece : cursor.list()) values.push_back(Dim::parse(piece));
 }
@@ -254,7 +274,10 @@ class GraphParser {
     cursor.expect("%");
     const NodeId id = cursor.integer<NodeId>();
     if (id >= graph_.size()) throw UserError(fmt::format("%{} is used before it is defined", id));
-    return {id, 0};
+    const uint32_t result = cursor.accept(".") ? cursor.integer<uint32_t>() : 0;
+    if (result >= graph_.node(id).results.size())
+      throw UserError(fmt::format("%{} has no result {}", id, result));
+    return {id, result};
   }
 
   void parse_constant(Cursor& cursor) {
@@ -316,15 +339,17 @@ class GraphParser {
     if (*op == Op::input) read_input(cursor);
     read_attributes(cursor, node.attributes);
     cursor.expect(":");
-    const TensorType type = read_type(cursor);
-    std::visit([&](auto& a) { complete(a, type); }, node.attributes);
+    std::vector<TensorType> types;
+    do types.push_back(read_type(cursor));
+    while (cursor.accept(","));
+    std::visit([&](auto& a) { complete(a, types[0]); }, node.attributes);
     if (cursor.accept("from")) read(cursor, node.sources);
     for (uint32_t source : node.sources)
       if (source >= graph_.model_nodes.size())
         throw UserError(fmt::format("there is no model node {}", source));
     if (!cursor.at_end()) cursor.fail("the end of the line");
-    check_constant(node, type);
-    append(std::move(node), type);
+    check_constant(node, types[0]);
+    append(std::move(node), types);
   }
 
   void read_input(Cursor& cursor) {
@@ -358,13 +383,16 @@ class GraphParser {
           fmt::format("constant {} has the type {}", index, to_string(graph_.constants[index].type)));
   }
 
-  void append(Node node, const TensorType& type) {
+  void append(Node node, const std::vector<TensorType>& types) {
     std::vector<TensorType> operands;
     for (const Value& operand : node.operands) operands.push_back(graph_.type(operand));
-    node.results = infer_results(node.op, operands, node.attributes, type);
-    if (node.results[0] != type)
-      throw UserError(
-          fmt::format("the type is {} and should be {}", to_string(type), to_string(node.results[0])));
+    node.results = infer_results(node.op, operands, node.attributes, types[0]);
+    if (node.results.size() != types.size())
+      throw UserError(fmt::format("it has {} results, not {}", node.results.size(), types.size()));
+    for (size_t i = 0; i < types.size(); ++i)
+      if (node.results[i] != types[i])
+        throw UserError(
+            fmt::format("the type is {} and should be {}", to_string(types[i]), to_string(node.results[i])));
     graph_.append(std::move(node));
   }
 

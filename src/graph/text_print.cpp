@@ -14,13 +14,21 @@ namespace {
 using text_internal::quote;
 
 constexpr std::array<std::string_view, 4> combine_names = {"sum", "product", "max", "min"};
+constexpr std::array<std::string_view, 5> update_names = {"replace", "sum", "product", "max", "min"};
 
 std::string to_text(int64_t value) { return std::to_string(value); }
 std::string to_text(int value) { return std::to_string(value); }
 std::string to_text(uint32_t value) { return std::to_string(value); }
 std::string to_text(const Dim& value) { return value.to_string(); }
+std::string to_text(const std::string& symbol) { return Dim::symbol(symbol).to_string(); }
+std::string to_text(hostops::Function function) { return std::string(hostops::name_of(function)); }
 std::string to_text(ScalarOp op) { return std::string(name_of(op)); }
+std::string to_text(bool value) { return value ? "1" : "0"; }
+std::string to_text(Update update) { return std::string(name_of(update)); }
 std::string to_text(Combine combine) { return std::string(name_of(combine)); }
+std::string to_text(Value value) {
+  return fmt::format(fmt::runtime(value.result == 0 ? "%{}" : "%{}.{}"), value.node, value.result);
+}
 template <class T>
 std::string to_text(const std::vector<T>& values) {
   std::string out = "[";
@@ -63,10 +71,7 @@ std::string print_attributes(const Graph& graph, NodeId id, const InputPlaces& i
 std::string print_node(const Graph& graph, NodeId id, const InputPlaces& inputs) {
   const Node& node = graph.node(id);
   std::string out = fmt::format("%{} = {}", id, name_of(node.op));
-  for (size_t i = 0; i < node.operands.size(); ++i) {
-    out += fmt::format("{}%{}", i == 0 ? " " : ", ", node.operands[i].node);
-    if (node.operands[i].result != 0) out += fmt::format(".{}", node.operands[i].result);
-  }
+  for (size_t i = 0; i < node.operands.size(); ++i) out += (i == 0 ? " " : ", ") + to_text(node.operands[i]);
   out += print_attributes(graph, id, inputs) + " :";
   for (size_t i = 0; i < node.results.size(); ++i) out += (i == 0 ? " " : ", ") + to_string(node.results[i]);
   if (!node.sources.empty()) out += " from " + to_text(node.sources);
@@ -80,6 +85,14 @@ std::string_view name_of(Combine combine) { return combine_names.at(static_cast<
 std::optional<Combine> combine_of(std::string_view name) {
   for (size_t i = 0; i < combine_names.size(); ++i)
     if (combine_names[i] == name) return static_cast<Combine>(i);
+  return std::nullopt;
+}
+
+std::string_view name_of(Update update) { return update_names.at(static_cast<size_t>(update)); }
+
+std::optional<Update> update_of(std::string_view name) {
+  for (size_t i = 0; i < update_names.size(); ++i)
+    if (update_names[i] == name) return static_cast<Update>(i);
   return std::nullopt;
 }
 
@@ -106,7 +119,7 @@ std::string print(const Graph& graph, const PrintOptions& options) {
   const InputPlaces inputs = input_places(graph);
   for (NodeId id = 0; id < graph.size(); ++id) out += print_node(graph, id, inputs) + '\n';
   for (const GraphOutput& output : graph.outputs)
-    out += fmt::format("output %{} {}\n", output.value.node, quote(output.name));
+    out += fmt::format("output {} {}\n", to_text(output.value), quote(output.name));
   return out;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <set>
+
 #include "base/error.h"
 #include "graph/shape_rules.h"
 
@@ -16,6 +18,7 @@ class Verifier {
   void run() {
     check_inputs();
     for (NodeId id = 0; id < graph_.size(); ++id) check_node(id);
+    check_symbols();
     for (const GraphOutput& output : graph_.outputs)
       require(exists(output.value, static_cast<NodeId>(graph_.size())),
               fmt::format("output '{}' is a value that does not exist", output.name));
@@ -62,7 +65,7 @@ class Verifier {
     }
     for (uint32_t source : node.sources)
       need(source < graph_.model_nodes.size(), fmt::format("model node {} does not exist", source));
-    need(node.results.size() == 1, "it does not have one result");
+    need(!node.results.empty(), "it has no result");
     need(node.op != Op::input || input_of_[id] == 1, "it is not in the list of inputs");
     std::vector<TensorType> inferred;
     try {
@@ -70,9 +73,29 @@ class Verifier {
     } catch (const UserError& error) {
       need(false, error.what());
     }
-    need(inferred == node.results,
-         fmt::format("its type is {} and should be {}", to_string(node.results[0]), to_string(inferred[0])));
+    need(inferred.size() == node.results.size(), "it has another number of results than it should");
+    for (size_t i = 0; i < inferred.size(); ++i)
+      need(inferred[i] == node.results[i], fmt::format("its type is {} and should be {}",
+                                                       to_string(node.results[i]), to_string(inferred[i])));
     if (node.op == Op::constant) check_constant(id, need);
+  }
+
+  // Each symbol is bound once, before the nodes that speak of it, and by a node or by inputs, not by both.
+  void check_symbols() const {
+    std::set<std::string> bound;
+    for (NodeId id = 0; id < graph_.size(); ++id)
+      for (const std::string& symbol : bound_symbols(graph_.node(id)))
+        if (!bound.insert(symbol).second)
+          require(false,
+                  fmt::format("{} binds the symbol '{}', which is bound already", described(id), symbol));
+    const auto binders = symbol_binders(graph_);
+    for (NodeId id = 0; id < binders.size(); ++id) {
+      if (binders[id].empty()) continue;
+      require(graph_.node(id).op != Op::input,
+              fmt::format("{} speaks of a symbol that a node binds", described(id)));
+      require(binders[id].back() < id,
+              fmt::format("{} speaks of a symbol before it is bound", described(id)));
+    }
   }
 
   template <class Need>

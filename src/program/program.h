@@ -1,6 +1,7 @@
 // The executable as data: what the compiler hands to the runtime, what the cache stores and what
 // ahead-of-time compilation ships. Steps call kernels of one shared object on numbered buffers; sizes and
-// kernel parameters are dimensions over the model's symbols, evaluated once per shape of the inputs.
+// kernel parameters are dimensions over the model's symbols, evaluated once per shape of the inputs. Symbols that
+// depend on data are bound by a step of the run (Step::binds); what speaks of them is evaluated then.
 //
 // The kernels' interface, for phase I = 0, 1, ... of a kernel NAME (all blocks of one phase end before the
 // next):
@@ -130,13 +131,27 @@ enum class StepKind : uint8_t {
   // are the bytes of an element, and for each dimension from outermost to innermost its extent and the bytes from one
   // index to the next in `from` and in `to`. Nothing is done where both are the same memory.
   copy,
+  host,  // buffers = operands, then results of a host function
+};
+
+// What a host function (hostops/hostops.h) is told beside its buffers.
+struct HostCall {
+  std::string function;
+  struct Operand {
+    DataType type = DataType::undefined;
+    Shape shape;
+  };
+  std::vector<Operand> operands;
 };
 
 struct Step {
   StepKind kind = StepKind::kernel;
-  uint32_t kernel = none;
+  uint32_t kernel = none;  // of the kernels, or of the host calls
   std::vector<BufferId> buffers;
   std::vector<Dim> parameters;
+  // Symbols that the step binds while it runs, in the function's order. Its own results, later steps and guards may
+  // speak of them; its operands and parameters may not.
+  std::vector<std::string> binds;
   std::string label;  // the model's nodes, for traces and profiles
 };
 
@@ -157,12 +172,13 @@ struct Library {
 struct Program {
   std::string name;
   std::string target;                // "opencl": kernels are source text; empty: machine code for a CPU
-  std::vector<std::string> symbols;  // each found from the shapes of the inputs
+  std::vector<std::string> symbols;  // found from the shapes of the inputs; others are bound by steps
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<Buffer> buffers;
   std::vector<Constant> constants;
   std::vector<Kernel> kernels;
+  std::vector<HostCall> host_calls;
   std::vector<Step> once_steps;  // when the program is loaded; names constants and once buffers only
   std::vector<Step> run_steps;   // in every run
   std::vector<Guard> guards;

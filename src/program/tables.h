@@ -103,11 +103,24 @@ void transfer(Codec& codec, Kernel& kernel) {
 }
 
 template <class Codec>
+void transfer(Codec& codec, HostCall::Operand& operand) {
+  codec.enumeration(operand.type, DataType::string);
+  transfer(codec, operand.shape);
+}
+
+template <class Codec>
+void transfer(Codec& codec, HostCall& call) {
+  codec.text(call.function);
+  codec.list(call.operands, [&](HostCall::Operand& operand) { transfer(codec, operand); });
+}
+
+template <class Codec>
 void transfer(Codec& codec, Step& step) {
-  codec.enumeration(step.kind, StepKind::copy);
+  codec.enumeration(step.kind, StepKind::host);
   codec.number(step.kernel);
   transfer(codec, step.buffers);
   transfer(codec, step.parameters);
+  transfer(codec, step.binds);
   codec.text(step.label);
 }
 
@@ -130,6 +143,7 @@ void transfer(Codec& codec, Program& program) {
   codec.list(program.buffers, each);
   codec.list(program.constants, each);
   codec.list(program.kernels, each);
+  codec.list(program.host_calls, each);
   codec.list(program.once_steps, each);
   codec.list(program.run_steps, each);
   codec.list(program.guards, each);

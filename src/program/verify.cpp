@@ -12,7 +12,9 @@ namespace {
 class Verifier {
  public:
   explicit Verifier(const Program& program)
-      : program_(program), symbols_(program.symbols.begin(), program.symbols.end()) {}
+      : program_(program), symbols_(program.symbols.begin(), program.symbols.end()) {
+    for (const Step& step : program.run_steps) late_.insert(step.binds.begin(), step.binds.end());
+  }
 
   void run() {
     require(symbols_.size() == program_.symbols.size(), "a symbol is listed twice");
@@ -23,6 +25,9 @@ class Verifier {
     interface();
     for (BufferId id = 0; id < program_.buffers.size(); ++id) buffer(id);
     for (const Kernel& one : program_.kernels) kernel(one);
+    for (const HostCall& call : program_.host_calls)
+      for (const HostCall::Operand& operand : call.operands)
+        shape(operand.shape, "an operand of " + call.function);
     steps(program_.once_steps, "once step", true);
     steps(program_.run_steps, "step", false);
     first_uses();
@@ -40,7 +45,15 @@ class Verifier {
   void dim(const Dim& value, const std::string& where) const {
     if (value.is_constant()) return;
     for (const std::string& symbol : value.symbols())
-      require(symbols_.contains(symbol), fmt::format("{} names the unknown symbol '{}'", where, symbol));
+      require(symbols_.contains(symbol) || late_.contains(symbol),
+              fmt::format("{} names the unknown symbol '{}'", where, symbol));
+  }
+  // Of symbols that are bound by now.
+  void dim_now(const Dim& value, const std::string& where) const {
+    if (value.is_constant()) return;
+    for (const std::string& symbol : value.symbols())
+      require(symbols_.contains(symbol),
+              fmt::format("{} needs the symbol '{}' before it is bound", where, symbol));
   }
   void shape(const Shape& value, const std::string& where) const {
     for (const Dim& extent : value) dim(extent, where);
@@ -49,11 +62,13 @@ class Verifier {
   void capacity(const Capacity& one, const Shape& shape, const std::string& where) {
     if (one.symbol.empty()) return;
     require(one.axis < shape.size(), where + " has a capacity along an axis that does not exist");
+    for (const Dim& extent : shape) dim_now(extent, where);
     require(symbols_.insert(one.symbol).second, where + " has a capacity whose symbol means something else");
   }
 
   void interface() const {
-    for (const Input& input : program_.inputs) shape(input.shape, "input '" + input.name + "'");
+    for (const Input& input : program_.inputs)
+      for (const Dim& extent : input.shape) dim_now(extent, "input '" + input.name + "'");
     for (uint32_t i = 0; i < program_.outputs.size(); ++i) {
       const Output& output = program_.outputs[i];
       const std::string where = "output '" + output.name + "'";
@@ -144,7 +159,7 @@ class Verifier {
           fmt::format("the scratch size of kernel {} names the unknown parameter '{}'", one.name, symbol));
   }
 
-  void steps(const std::vector<Step>& list, const std::string& kind, bool once) const {
+  void steps(const std::vector<Step>& list, const std::string& kind, bool once) {
     for (size_t i = 0; i < list.size(); ++i) {
       const Step& step = list[i];
       const std::string where = fmt::format("{} {} '{}'", kind, i, step.label);
@@ -153,11 +168,25 @@ class Verifier {
       if (step.kind == StepKind::copy)
         require(step.buffers.size() == 2 && (step.parameters.empty() || step.parameters.size() % 3 == 1),
                 where + " is no valid copy");
+      else if (step.kind == StepKind::host)
+        host_step(step, where);
       else
         kernel_step(step, where);
+      require(step.binds.empty() || (step.kind == StepKind::host && !once), where + " cannot bind symbols");
       for (const Dim& parameter : step.parameters) {
         if (once) require(parameter.is_constant(), where + " has a parameter that is not constant");
-        dim(parameter, where);
+        dim_now(parameter, where);
+      }
+      for (const std::string& symbol : step.binds)
+        require(symbols_.insert(symbol).second, fmt::format("{} binds '{}', which is bound", where, symbol));
+      for (const BufferId id : step.buffers) {
+        const Buffer& one = program_.buffers[id];
+        dim_now(one.bytes, where);
+        for (const Dim& value : one.dims) dim_now(value, where);
+        if (one.kind != BufferKind::view) continue;
+        dim_now(one.offset, where);
+        dim_now(one.reach, where);
+        dim_now(program_.buffers[one.base].bytes, where);
       }
       for (size_t argument = 0; argument < step.buffers.size(); ++argument)
         argument_of(step, argument, where, once);
@@ -175,9 +204,19 @@ class Verifier {
                         used.name, used.writes.size()));
   }
 
+  void host_step(const Step& step, const std::string& where) const {
+    require(step.kernel < program_.host_calls.size(), where + " names a host call that does not exist");
+    const HostCall& call = program_.host_calls[step.kernel];
+    require(call.operands.size() <= step.buffers.size(), where + " gives too few buffers");
+    for (const HostCall::Operand& operand : call.operands)
+      for (const Dim& extent : operand.shape) dim_now(extent, where);
+  }
+
   enum class Access { reads, writes, unknown };
   Access access(const Step& step, size_t argument) const {
     if (step.kind == StepKind::copy) return argument == 1 ? Access::writes : Access::reads;
+    if (step.kind == StepKind::host)
+      return argument < program_.host_calls[step.kernel].operands.size() ? Access::reads : Access::writes;
     const std::vector<uint8_t>& writes = program_.kernels[step.kernel].writes;
     if (writes.empty()) return Access::unknown;
     return writes[argument] ? Access::writes : Access::reads;
@@ -221,7 +260,8 @@ class Verifier {
   }
 
   const Program& program_;
-  std::set<std::string> symbols_;
+  std::set<std::string> symbols_;  // bound by now
+  std::set<std::string> late_;     // that run steps bind
 };
 
 }  // namespace

@@ -48,7 +48,9 @@ class Folder {
   // The constant in place of a node of the new graph, or nothing.
   std::optional<Value> fold(NodeId id) {
     const Node& node = r_.result().node(id);
-    if (node.op == Op::input || node.op == Op::constant || !is_static(node.results[0])) return std::nullopt;
+    if (node.op == Op::input || node.op == Op::constant || graph::is_opaque(r_.result(), id) ||
+        !is_static(node.results[0]))
+      return std::nullopt;
     if (const std::optional<Value> same = same_bytes(node)) return same;
     if (!may_fold(id)) return std::nullopt;
     try {

@@ -121,7 +121,7 @@ class Leaders {
 
   NodeId find(NodeId id) {
     const Node& node = graph_.node(id);
-    if (node.op == Op::input) return id;
+    if (node.op == Op::input || !graph::bound_symbols(node).empty()) return id;
     const uint64_t hash = hash_of(node);
     hashes_.resize(id + 1);
     hashes_[id] = hash;

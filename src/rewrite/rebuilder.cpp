@@ -45,9 +45,9 @@ void Rebuilder::also_from(std::span<const uint32_t> sources) {
 }
 
 Value Rebuilder::moved(Value old) const {
-  const Value result = moved_[old.node];
-  check(result.node != graph::no_node, "a node is used before it is rewritten");
-  return result;
+  const Value first = moved_[old.node];  // results beyond the first belong to nodes that were kept
+  check(first.node != graph::no_node, "a node is used before it is rewritten");
+  return {first.node, first.result + old.result};
 }
 
 Value Rebuilder::keep(NodeId id) {

@@ -1,6 +1,7 @@
 #include "runtime/binding.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -53,16 +54,33 @@ std::vector<int64_t> array_shape(const program::Capacity& capacity, std::vector<
   return shape;
 }
 
-void evaluate_buffers(const Program& program, Binding& binding) {
-  binding.buffer_bytes.reserve(program.buffers.size());
-  binding.dims_values.resize(program.buffers.size());
+// Sizes that data gives may be absurd: better a message than a process that the system ends.
+int64_t memory_of_machine() {
+  static const int64_t bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE);
+  return bytes;
+}
+
+// "n is 5, m is 7"
+std::string words_of(const Dim& dim, const SymbolValues& symbols) {
+  std::string words;
+  for (const std::string& symbol : dim.symbols())
+    words += fmt::format("{}{} is {}", words.empty() ? "" : ", ", symbol, symbols.at(symbol));
+  return words;
+}
+
+void evaluate_buffers(const Program& program, const Segments& segments, uint32_t segment, Binding& binding) {
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    if (segments.of_buffer[id] != segment) continue;
     const program::Buffer& buffer = program.buffers[id];
     const int64_t bytes = buffer.bytes.evaluate(binding.symbols);
     if (bytes < 0)
       throw UserError(fmt::format("{} would need {} bytes", describe_buffer(program, id), bytes));
-    binding.buffer_bytes.push_back(bytes);
-    binding.view_offsets.push_back(buffer.offset.evaluate(binding.symbols));
+    if (segment > 0 && bytes > memory_of_machine())
+      throw UserError(fmt::format("{} would need {} bytes, more than this machine has: {}",
+                                  describe_buffer(program, id), bytes,
+                                  words_of(buffer.bytes, binding.symbols)));
+    binding.buffer_bytes[id] = bytes;
+    binding.view_offsets[id] = buffer.offset.evaluate(binding.symbols);
     if (buffer.kind == BufferKind::dims) binding.dims_values[id] = evaluate(buffer.dims, binding.symbols);
     const bool wrong = (buffer.kind == BufferKind::input && bytes != binding.input_bytes[buffer.index]) ||
                        (buffer.kind == BufferKind::output && bytes != binding.output_bytes[buffer.index]);
@@ -71,10 +89,10 @@ void evaluate_buffers(const Program& program, Binding& binding) {
   }
 }
 
-void check_views(const Program& program, const Binding& binding) {
+void check_views(const Program& program, const Segments& segments, uint32_t segment, const Binding& binding) {
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     const program::Buffer& buffer = program.buffers[id];
-    if (buffer.kind != BufferKind::view) continue;
+    if (buffer.kind != BufferKind::view || segments.of_buffer[id] != segment) continue;
     const int64_t offset = binding.view_offsets[id], reach = buffer.reach.evaluate(binding.symbols);
     const int64_t whole = binding.buffer_bytes[buffer.base];
     if (reach > 0 && (offset < 0 || offset > whole || reach > whole - offset))
@@ -82,14 +100,17 @@ void check_views(const Program& program, const Binding& binding) {
   }
 }
 
-void check_copies(const Program& program, const Binding& binding) {
-  for (const program::Step& step : program.run_steps)
-    if (step.kind == program::StepKind::copy && step.parameters.empty() &&
-        binding.buffer_bytes[step.buffers[0]] != binding.buffer_bytes[step.buffers[1]])
-      throw InternalError("the copy '" + step.label + "' is between buffers of different sizes");
+void check_copies(const Program& program, const Segments& segments, uint32_t segment,
+                  const Binding& binding) {
+  for (size_t step = segments.first_step[segment]; step < segments.end_of(segment); ++step) {
+    const program::Step& copy = program.run_steps[step];
+    if (copy.kind == program::StepKind::copy && copy.parameters.empty() &&
+        binding.buffer_bytes[copy.buffers[0]] != binding.buffer_bytes[copy.buffers[1]])
+      throw InternalError("the copy '" + copy.label + "' is between buffers of different sizes");
+  }
 }
 
-void place_arena(const Program& program, Binding& binding) {
+void place_arena(const Program& program, const Segments& segments, uint32_t segment, Binding& binding) {
   constexpr int unused = -1;
   std::vector<int> item_of(program.buffers.size(), unused);
   std::vector<BufferId> buffer_of;
@@ -97,7 +118,7 @@ void place_arena(const Program& program, Binding& binding) {
   for (size_t step = 0; step < program.run_steps.size(); ++step) {
     for (const BufferId named : program.run_steps[step].buffers) {
       const BufferId id = root_of(program, named);
-      if (program.buffers[id].kind != BufferKind::arena) continue;
+      if (program.buffers[id].kind != BufferKind::arena || segments.of_buffer[id] != segment) continue;
       const int now = static_cast<int>(step);
       if (item_of[id] == unused) {
         item_of[id] = static_cast<int>(items.size());
@@ -111,20 +132,37 @@ void place_arena(const Program& program, Binding& binding) {
     for (const BufferId other : program.buffers[buffer_of[item]].may_overwrite)
       if (item_of[other] != unused) items[item].may_overwrite.push_back(item_of[other]);
   const ArenaPlan plan = plan_arena(items);
-  binding.arena_bytes = plan.bytes;
-  binding.arena_lower_bound = plan.lower_bound;
-  binding.arena_offsets.assign(program.buffers.size(), -1);
+  binding.block_bytes[segment] = plan.bytes;
+  if (segment == 0) {
+    binding.arena_bytes = plan.bytes;
+    binding.arena_lower_bound = plan.lower_bound;
+  }
   for (size_t item = 0; item < items.size(); ++item)
     binding.arena_offsets[buffer_of[item]] = plan.offsets[item];
 }
 
 }  // namespace
 
-Binding bind_shapes(const Program& program, std::span<const std::vector<int64_t>> input_shapes,
-                    const Capacities& capacities) {
+void bind_segment(const Program& program, const Segments& segments, uint32_t segment, Binding& binding) {
+  check_guards(program, segments, segment, binding.symbols);
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    if (segments.of_output[i] != segment) continue;
+    const program::Output& output = program.outputs[i];
+    binding.output_shapes[i] = evaluate(output.shape, binding.symbols);
+    const auto array = array_shape(output.capacity, binding.output_shapes[i], binding.capacities.outputs, i,
+                                   output.name, binding.symbols);
+    binding.output_bytes[i] = tensor_bytes(output.type, array, output.name);
+  }
+  evaluate_buffers(program, segments, segment, binding);
+  check_views(program, segments, segment, binding);
+  check_copies(program, segments, segment, binding);
+  place_arena(program, segments, segment, binding);
+}
+
+Binding bind_shapes(const Program& program, const Segments& segments,
+                    std::span<const std::vector<int64_t>> input_shapes, const Capacities& capacities) {
   Binding binding;
   binding.symbols = solve_symbols(program, input_shapes);
-  check_guards(program, binding.symbols);
   binding.input_shapes.assign(input_shapes.begin(), input_shapes.end());
   binding.capacities = capacities;
   for (size_t i = 0; i < input_shapes.size(); ++i) {
@@ -133,17 +171,14 @@ Binding bind_shapes(const Program& program, std::span<const std::vector<int64_t>
         array_shape(input.capacity, input_shapes[i], capacities.inputs, i, input.name, binding.symbols);
     binding.input_bytes.push_back(tensor_bytes(input.type, array, input.name));
   }
-  for (size_t i = 0; i < program.outputs.size(); ++i) {
-    const program::Output& output = program.outputs[i];
-    binding.output_shapes.push_back(evaluate(output.shape, binding.symbols));
-    const auto array = array_shape(output.capacity, binding.output_shapes.back(), capacities.outputs, i,
-                                   output.name, binding.symbols);
-    binding.output_bytes.push_back(tensor_bytes(output.type, array, output.name));
-  }
-  evaluate_buffers(program, binding);
-  check_views(program, binding);
-  check_copies(program, binding);
-  place_arena(program, binding);
+  binding.output_shapes.resize(program.outputs.size());
+  binding.output_bytes.resize(program.outputs.size(), 0);
+  binding.buffer_bytes.resize(program.buffers.size(), 0);
+  binding.dims_values.resize(program.buffers.size());
+  binding.view_offsets.resize(program.buffers.size(), 0);
+  binding.arena_offsets.assign(program.buffers.size(), -1);
+  binding.block_bytes.resize(segments.count(), 0);
+  bind_segment(program, segments, 0, binding);
   return binding;
 }
 

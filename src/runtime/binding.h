@@ -1,4 +1,5 @@
-// What a program is for given shapes of its inputs. Immutable once made.
+// What a program is for given shapes of its inputs: immutable once made, and complete but for what later segments
+// (segments.h) need; each run completes a copy of its own.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 
 #include "numerics/dim.h"
 #include "program/program.h"
+#include "runtime/segments.h"
 
 namespace fusewise::runtime {
 
@@ -29,15 +31,17 @@ struct Capacities {
 struct Binding {
   std::vector<std::vector<int64_t>> input_shapes;
   Capacities capacities;
-  std::vector<std::vector<int64_t>> output_shapes;
-  std::vector<int64_t> input_bytes;  // of the caller's arrays
+  std::vector<std::vector<int64_t>> output_shapes;  // empty where only the run knows it
+  std::vector<int64_t> input_bytes;                 // of the caller's arrays
   std::vector<int64_t> output_bytes;
   SymbolValues symbols;
   std::vector<int64_t> buffer_bytes;
   std::vector<std::vector<int64_t>> dims_values;  // by buffer, of dims buffers
-  std::vector<int64_t> arena_offsets;             // by buffer; -1 for those elsewhere
+  // By buffer; -1 for those elsewhere. In the block of the segment in which the buffer's size is known.
+  std::vector<int64_t> arena_offsets;
   std::vector<int64_t> view_offsets;  // by buffer: bytes from the start of what it is a part of, else 0
-  int64_t arena_bytes = 0;
+  std::vector<int64_t> block_bytes;   // by segment
+  int64_t arena_bytes = 0;            // of the first segment's block
   int64_t arena_lower_bound = 0;
   BoundSteps steps;
   uint64_t serial = 0;          // distinct within a process
@@ -48,10 +52,14 @@ struct Binding {
 // conflict.
 SymbolValues solve_symbols(const program::Program& program,
                            std::span<const std::vector<int64_t>> input_shapes);
-// UserError with the guard's words when one does not hold.
-void check_guards(const program::Program& program, const SymbolValues& symbols);
-// Everything but the block counts and scratch, which need the kernels.
-Binding bind_shapes(const program::Program& program, std::span<const std::vector<int64_t>> input_shapes,
-                    const Capacities& capacities = {});
+// UserError with the guard's words when one of the segment's does not hold.
+void check_guards(const program::Program& program, const Segments& segments, uint32_t segment,
+                  const SymbolValues& symbols);
+// Everything that the first segment needs, but for its steps, which need the kernels (dispatch.h).
+Binding bind_shapes(const program::Program& program, const Segments& segments,
+                    std::span<const std::vector<int64_t>> input_shapes, const Capacities& capacities = {});
+// The same for a later segment, once the symbols' values are in the binding.
+void bind_segment(const program::Program& program, const Segments& segments, uint32_t segment,
+                  Binding& binding);
 
 }  // namespace fusewise::runtime

@@ -16,55 +16,67 @@ constexpr int64_t pieces_per_worker = 8;
 constexpr int64_t copy_piece = 256 * 1024;
 constexpr int64_t cache_line = 64;
 
-// The parameters of a strided copy, inner dimensions that lie in one piece on both sides joined: the bytes of a
-// piece, then extent and both strides of the dimensions that are left, outermost first.
-void add_copy(const program::Step& step, const SymbolValues& symbols, std::vector<int64_t>& parameters) {
-  if (step.parameters.empty()) return;
-  std::vector<int64_t> values;
-  for (const Dim& parameter : step.parameters) values.push_back(parameter.evaluate(symbols));
-  int64_t piece = values[0];
-  while (values.size() > 1) {
-    const size_t last = values.size() - 3;
-    const bool joins = values[last] == 1 || (values[last + 1] == piece && values[last + 2] == piece);
+// Joins inner dimensions of a strided copy that lie in one piece on both sides: the first parameter becomes the bytes
+// of a piece. As many outer dimensions of extent 1 take their place.
+void join_dimensions(std::span<int64_t> parameters) {
+  if (parameters.empty()) return;
+  size_t end = parameters.size();
+  while (end > 1) {
+    const int64_t extent = parameters[end - 3];
+    const bool joins =
+        extent == 1 || (parameters[end - 2] == parameters[0] && parameters[end - 1] == parameters[0]);
     if (!joins) break;
-    piece *= values[last];
-    values.resize(last);
+    parameters[0] *= extent;
+    end -= 3;
   }
-  values[0] = piece;
-  parameters.insert(parameters.end(), values.begin(), values.end());
+  const size_t joined = parameters.size() - end;
+  std::copy_backward(parameters.begin() + 1, parameters.begin() + static_cast<std::ptrdiff_t>(end),
+                     parameters.end());
+  for (size_t d = 1; d <= joined; d += 3) {
+    parameters[d] = 1;
+    parameters[d + 1] = parameters[d + 2] = 0;
+  }
 }
 
 }  // namespace
 
-BoundSteps bind_steps(const program::Program& program, std::span<const program::Step> steps,
-                      const Kernels& kernels, const SymbolValues& symbols) {
+BoundSteps lay_out_steps(const program::Program& program, std::span<const program::Step> steps) {
   BoundSteps bound;
+  size_t parameters = 0, phases = 0;
   for (const program::Step& step : steps) {
-    bound.parameters_of.push_back(static_cast<uint32_t>(bound.parameters.size()));
-    bound.phases_of.push_back(static_cast<uint32_t>(bound.blocks.size()));
-    if (step.kind == program::StepKind::copy) {
-      add_copy(step, symbols, bound.parameters);
-      continue;
-    }
+    bound.parameters_of.push_back(static_cast<uint32_t>(parameters));
+    bound.phases_of.push_back(static_cast<uint32_t>(phases));
+    parameters += step.parameters.size();
+    if (step.kind == program::StepKind::kernel) phases += program.kernels[step.kernel].phases;
+  }
+  bound.parameters.resize(parameters);
+  bound.blocks.resize(phases);
+  return bound;
+}
+
+void bind_steps(const program::Program& program, std::span<const program::Step> steps, size_t begin,
+                size_t end, const Kernels& kernels, const SymbolValues& symbols, BoundSteps& bound) {
+  for (size_t index = begin; index < end; ++index) {
+    const program::Step& step = steps[index];
+    int64_t* parameters = bound.parameters.data() + bound.parameters_of[index];
+    for (size_t i = 0; i < step.parameters.size(); ++i) parameters[i] = step.parameters[i].evaluate(symbols);
+    if (step.kind == program::StepKind::copy) join_dimensions({parameters, step.parameters.size()});
+    if (step.kind != program::StepKind::kernel) continue;
     const program::Kernel& kernel = program.kernels[step.kernel];
     SymbolValues values;
-    for (size_t i = 0; i < step.parameters.size(); ++i) {
-      bound.parameters.push_back(step.parameters[i].evaluate(symbols));
-      if (!kernel.scratch_bytes.is_constant()) values.emplace(kernel.parameters[i], bound.parameters.back());
-    }
+    if (!kernel.scratch_bytes.is_constant())
+      for (size_t i = 0; i < step.parameters.size(); ++i) values.emplace(kernel.parameters[i], parameters[i]);
     const int64_t scratch = kernel.scratch_bytes.evaluate(values);
     int64_t padded = 0;
     if (scratch < 0 || __builtin_add_overflow(scratch, cache_line - 1, &padded))
       throw UserError(fmt::format("kernel {} would need {} bytes of scratch memory", kernel.name, scratch));
     bound.scratch_bytes = std::max(bound.scratch_bytes, padded / cache_line * cache_line);
-    const int64_t* parameters = bound.parameters.data() + bound.parameters_of.back();
+    int64_t* blocks = bound.blocks.data() + bound.phases_of[index];
     for (const LoadedKernel::Phase& phase : kernels[step.kernel].phases) {
-      const int64_t blocks = phase.blocks(parameters);
-      check(blocks >= 0, "kernel " + kernel.name + " has a negative number of blocks");
-      bound.blocks.push_back(blocks);
+      *blocks = phase.blocks(parameters);
+      check(*blocks++ >= 0, "kernel " + kernel.name + " has a negative number of blocks");
     }
   }
-  return bound;
 }
 
 Slots slots_of(std::span<const program::Step> steps) {
@@ -115,18 +127,20 @@ void run_strided_copy(void* const* buffers, std::span<const int64_t> parameters,
   const char* from = static_cast<const char*>(buffers[0]);
   char* to = static_cast<char*>(buffers[1]);
   const int64_t piece = parameters[0];
+  std::span<const int64_t> dims = parameters.subspan(1);
+  while (!dims.empty() && dims[0] == 1) dims = dims.subspan(3);
   int64_t pieces = 1;
-  for (size_t d = 1; d < parameters.size(); d += 3) pieces *= parameters[d];
+  for (size_t d = 0; d < dims.size(); d += 3) pieces *= dims[d];
   if (from == to || piece == 0 || pieces == 0) return;
   if (pieces == 1) return run_copy(buffers, piece, pool, traced_step);
   const auto copy_all = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t rest = i, source = 0, target = 0;
-      for (size_t d = parameters.size(); d > 1; d -= 3) {
-        const int64_t index = rest % parameters[d - 3];
-        rest /= parameters[d - 3];
-        source += index * parameters[d - 2];
-        target += index * parameters[d - 1];
+      for (size_t d = dims.size(); d > 0; d -= 3) {
+        const int64_t index = rest % dims[d - 3];
+        rest /= dims[d - 3];
+        source += index * dims[d - 2];
+        target += index * dims[d - 1];
       }
       std::memcpy(to + target, from + source, static_cast<size_t>(piece));
     }

@@ -13,9 +13,11 @@
 
 namespace fusewise::runtime {
 
-// Evaluates the steps' parameters and asks the kernels for their block counts.
-BoundSteps bind_steps(const program::Program& program, std::span<const program::Step> steps,
-                      const Kernels& kernels, const SymbolValues& symbols);
+// Where the parameters and phases of each step start, with room for all of them.
+BoundSteps lay_out_steps(const program::Program& program, std::span<const program::Step> steps);
+// Evaluates the parameters of steps [begin, end) and asks the kernels for their block counts.
+void bind_steps(const program::Program& program, std::span<const program::Step> steps, size_t begin,
+                size_t end, const Kernels& kernels, const SymbolValues& symbols, BoundSteps& bound);
 
 // The pointers of a list of steps, flat: slots_of[i] is where those of step i start.
 struct Slots {

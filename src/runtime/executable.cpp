@@ -52,25 +52,27 @@ struct Executable::State {
       : options(std::move(given_options)),
         pool(pool_of(options)),
         program(verified(std::move(given))),
+        segments(segments_of(program)),
         kernels(program, options.resolver),
         residents(program, kernels, *pool, {side_of(options.guard_pages), options.copy_once_results}),
-        plan(plan_workspaces(program, residents, pool->size(), options.poison,
+        plan(plan_workspaces(program, residents, kernels, segments, pool->size(), options.poison,
                              side_of(options.guard_pages))) {}
 
   std::unique_ptr<Workspace> take_workspace(uint64_t serial);
   void give_back(std::unique_ptr<Workspace> workspace) noexcept;
   Status check_arguments(const Binding& binding, std::span<const void* const> inputs,
-                         std::span<void* const> outputs) const;
+                         std::span<void* const> outputs, const RunOptions& run_options) const;
   Status check_overlaps(const Binding& binding, std::span<const void* const> inputs,
                         std::span<void* const> outputs) const;
-  Status run_steps(Workspace& workspace, const Binding& binding, const RunOptions& run_options);
-  void run_step(size_t step, Workspace& workspace, const Binding& binding, Trace* trace);
+  Status run_steps(Workspace& workspace, const RunOptions& run_options);
+  void run_step(size_t step, Workspace& workspace, Trace* trace);
   Status run(const Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
              const RunOptions& run_options);
 
   ExecutableOptions options;
   std::shared_ptr<ThreadPool> pool;
   program::Program program;
+  Segments segments;
   Kernels kernels;
   Residents residents;
   WorkspacePlan plan;
@@ -109,7 +111,8 @@ void Executable::State::give_back(std::unique_ptr<Workspace> workspace) noexcept
 }
 
 Status Executable::State::check_arguments(const Binding& binding, std::span<const void* const> inputs,
-                                          std::span<void* const> outputs) const {
+                                          std::span<void* const> outputs,
+                                          const RunOptions& run_options) const {
   const auto bad = [](std::string message) {
     return Status::error(StatusCode::bad_argument, std::move(message));
   };
@@ -120,6 +123,11 @@ Status Executable::State::check_arguments(const Binding& binding, std::span<cons
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i] && binding.input_bytes[i] > 0)
       return bad(fmt::format("input '{}' is a null pointer", program.inputs[i].name));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (segments.of_output[i] > 0 && !run_options.output_memory)
+      return bad(
+          fmt::format("output '{}' has a size that only the run knows, and nothing gives memory for it",
+                      program.outputs[i].name));
   for (size_t i = 0; i < outputs.size(); ++i)
     if (!outputs[i] && binding.output_bytes[i] > 0)
       return bad(fmt::format("output '{}' is a null pointer", program.outputs[i].name));
@@ -153,19 +161,18 @@ Status Executable::State::check_overlaps(const Binding& binding, std::span<const
   return Status::success();
 }
 
-void Executable::State::run_step(size_t index, Workspace& workspace, const Binding& binding, Trace* trace) {
+void Executable::State::run_step(size_t index, Workspace& workspace, Trace* trace) {
   const TracedStep traced_step{trace, static_cast<uint32_t>(index)};
   const program::Step& step = program.run_steps[index];
-  workspace.before_step(index, binding);
+  workspace.before_step(index);
+  if (step.kind == program::StepKind::host) return workspace.run_host(index);
+  const Binding& binding = workspace.binding();
+  const std::span parameters(binding.steps.parameters.data() + binding.steps.parameters_of[index],
+                             step.parameters.size());
   if (step.kind == program::StepKind::copy) {
-    if (step.parameters.empty())
+    if (parameters.empty())
       return run_copy(workspace.pointers(index), binding.buffer_bytes[step.buffers[0]], *pool, traced_step);
-    const std::vector<int64_t>& all = binding.steps.parameters;
-    const size_t begin = binding.steps.parameters_of[index];
-    const size_t end =
-        index + 1 < binding.steps.parameters_of.size() ? binding.steps.parameters_of[index + 1] : all.size();
-    return run_strided_copy(workspace.pointers(index), std::span(all).subspan(begin, end - begin), *pool,
-                            traced_step);
+    return run_strided_copy(workspace.pointers(index), parameters, *pool, traced_step);
   }
   run_kernel(kernels[step.kernel], workspace.pointers(index),
              binding.steps.parameters.data() + binding.steps.parameters_of[index],
@@ -173,14 +180,13 @@ void Executable::State::run_step(size_t index, Workspace& workspace, const Bindi
              traced_step);
 }
 
-Status Executable::State::run_steps(Workspace& workspace, const Binding& binding,
-                                    const RunOptions& run_options) {
+Status Executable::State::run_steps(Workspace& workspace, const RunOptions& run_options) {
   const bool timed = !run_options.step_seconds.empty();
   Clock::time_point last = timed ? Clock::now() : Clock::time_point();
   for (size_t i = 0; i < program.run_steps.size(); ++i) {
     if (run_options.cancel && run_options.cancel->load(std::memory_order_relaxed))
       return Status::error(StatusCode::cancelled, "the run was cancelled");
-    run_step(i, workspace, binding, run_options.trace);
+    run_step(i, workspace, run_options.trace);
     if (run_options.after_step)
       run_options.after_step(i, {workspace.pointers(i), program.run_steps[i].buffers.size()});
     if (!timed) continue;
@@ -193,7 +199,7 @@ Status Executable::State::run_steps(Workspace& workspace, const Binding& binding
 
 Status Executable::State::run(const Binding& binding, std::span<const void* const> inputs,
                               std::span<void* const> outputs, const RunOptions& run_options) {
-  if (Status status = check_arguments(binding, inputs, outputs); !status.ok()) return status;
+  if (Status status = check_arguments(binding, inputs, outputs, run_options); !status.ok()) return status;
   if (!run_options.step_seconds.empty() && run_options.step_seconds.size() != program.run_steps.size())
     return Status::error(StatusCode::bad_argument, "the times are not as many as the steps");
   if (run_options.trace && run_options.trace->pieces.size() < static_cast<size_t>(pool->size()))
@@ -208,10 +214,10 @@ Status Executable::State::run(const Binding& binding, std::span<const void* cons
 
   const int64_t before = workspace->bytes();
   workspace->prepare(binding);
+  workspace->begin(inputs, outputs, run_options.output_memory);
+  Status status = run_steps(*workspace, run_options);
+  const std::optional<program::BufferId> damaged = workspace->end();
   workspace_bytes.fetch_add(workspace->bytes() - before, std::memory_order_relaxed);
-  workspace->begin(binding, inputs, outputs);
-  Status status = run_steps(*workspace, binding, run_options);
-  const std::optional<program::BufferId> damaged = workspace->end(binding, outputs);
   if (damaged && status.ok())
     return Status::error(StatusCode::failed,
                          "a kernel wrote beyond the end of " + describe_buffer(program, *damaged));
@@ -224,6 +230,7 @@ Executable::~Executable() = default;
 
 const program::Program& Executable::program() const { return state_->program; }
 int Executable::threads() const { return state_->pool->size(); }
+bool Executable::is_late(size_t output) const { return state_->segments.of_output[output] > 0; }
 int64_t Executable::resident_bytes() const { return state_->residents.bytes(); }
 double Executable::once_seconds() const { return state_->residents.once_seconds(); }
 int64_t Executable::workspace_bytes() const {
@@ -244,8 +251,12 @@ std::shared_ptr<const Binding> Executable::bind(std::span<const std::vector<int6
     state.bindings.splice(state.bindings.begin(), state.bindings, known);
     return state.bindings.front();
   }
-  auto binding = std::make_shared<Binding>(bind_shapes(state.program, input_shapes, capacities));
-  binding->steps = bind_steps(state.program, state.program.run_steps, state.kernels, binding->symbols);
+  const std::vector<program::Step>& steps = state.program.run_steps;
+  auto binding =
+      std::make_shared<Binding>(bind_shapes(state.program, state.segments, input_shapes, capacities));
+  binding->steps = lay_out_steps(state.program, steps);
+  bind_steps(state.program, steps, 0, state.segments.end_of(0), state.kernels, binding->symbols,
+             binding->steps);
   binding->serial = ++state.bindings_made;
   binding->owner = &state;
   if (state.options.kept_bindings == 0) return binding;
@@ -258,6 +269,8 @@ Status Executable::run(const Binding& binding, std::span<const void* const> inpu
                        std::span<void* const> outputs, const RunOptions& options) const noexcept {
   try {
     return state_->run(binding, inputs, outputs, options);
+  } catch (const UserError& error) {
+    return Status::error(StatusCode::bad_data, error.what());
   } catch (const std::bad_alloc&) {
     return {StatusCode::out_of_memory, "out of memory"};  // short enough to need none
   } catch (const std::exception& error) {

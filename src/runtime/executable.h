@@ -15,6 +15,7 @@
 #include "base/thread_pool.h"
 #include "program/program.h"
 #include "runtime/binding.h"
+#include "runtime/output_memory.h"
 #include "runtime/status.h"
 #include "runtime/trace.h"
 
@@ -45,6 +46,7 @@ struct RunOptions {
   Trace* trace = nullptr;                     // of as many workers as there are threads
   // After each step, with the memory of its buffers in the order of Step::buffers.
   std::function<void(size_t step, std::span<void* const> buffers)> after_step = {};
+  OutputMemory* output_memory = nullptr;  // needed where an output's size is known in the run only
 };
 
 class Executable {
@@ -63,7 +65,11 @@ class Executable {
   std::shared_ptr<const Binding> bind(std::span<const std::vector<int64_t>> input_shapes,
                                       const Capacities& capacities = {}) const;
 
-  // One pointer per input and output, in the program's order; those of tensors without elements may be null.
+  // Whether only a run knows the shape of an output, which then is in memory that RunOptions::output_memory gives.
+  bool is_late(size_t output) const;
+
+  // One pointer per input and output, in the program's order; those of tensors without elements, and those of outputs
+  // that are late, may be null.
   // Outputs may overlap nothing but the inputs that the program allows. Of an output that shares the memory of an
   // input to which it appends, only what is new is written; beyond the tensor an array is never written.
   Status run(const Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,

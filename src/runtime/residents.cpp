@@ -68,7 +68,8 @@ void Residents::own(const program::Buffer& buffer, Place& place, std::span<const
 void Residents::run_once_steps(const Program& program, const Kernels& kernels, ThreadPool& pool) {
   const auto start = std::chrono::steady_clock::now();
   const DefaultFloatEnvironment environment;
-  const BoundSteps bound = bind_steps(program, program.once_steps, kernels, {});
+  BoundSteps bound = lay_out_steps(program, program.once_steps);
+  bind_steps(program, program.once_steps, 0, program.once_steps.size(), kernels, {}, bound);
   AlignedBuffer scratch(static_cast<size_t>(bound.scratch_bytes) * static_cast<size_t>(pool.size()));
   alignas(64) static std::byte nothing[64];
   std::vector<void*> pointers;
@@ -82,6 +83,7 @@ void Residents::run_once_steps(const Program& program, const Kernels& kernels, T
       std::byte* place = pointer(id);
       pointers.push_back(place ? place : nothing);
     }
+    check(step.kind != program::StepKind::host, "a once step calls a host function");
     if (step.kind == program::StepKind::copy) {
       const Dim& bytes = program.buffers[step.buffers[0]].bytes;
       check(bytes == program.buffers[step.buffers[1]].bytes,

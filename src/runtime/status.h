@@ -11,7 +11,8 @@ enum class StatusCode : uint8_t {
   ok,
   cancelled,      // outputs are incomplete
   bad_argument,   // nothing ran
-  out_of_memory,  // nothing ran
+  bad_data,       // the inputs' values ask for what cannot be: outputs are incomplete
+  out_of_memory,  // outputs are incomplete
   failed,         // outputs are incomplete
 };
 

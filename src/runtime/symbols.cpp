@@ -132,8 +132,11 @@ SymbolValues solve_symbols(const program::Program& program,
   return Solver(program).run(input_shapes);
 }
 
-void check_guards(const program::Program& program, const SymbolValues& symbols) {
-  for (const program::Guard& guard : program.guards) {
+void check_guards(const program::Program& program, const Segments& segments, uint32_t segment,
+                  const SymbolValues& symbols) {
+  for (size_t i = 0; i < program.guards.size(); ++i) {
+    if (segments.of_guard[i] != segment) continue;
+    const program::Guard& guard = program.guards[i];
     const int64_t left = guard.left.evaluate(symbols);
     const int64_t right = guard.right.evaluate(symbols);
     if (!holds(left, guard.relation, right))

@@ -26,7 +26,7 @@ std::vector<std::optional<double>> predicted_steps(const compiler::Compiled& com
   size_t next = 0;
   for (const program::Step& step : compiled.program.run_steps) {
     predicted.emplace_back();
-    if (step.kind == program::StepKind::kernel && next < kernels.size()) predicted.back() = kernels[next++];
+    if (step.kind != program::StepKind::copy && next < kernels.size()) predicted.back() = kernels[next++];
   }
   return predicted;
 }

@@ -108,6 +108,12 @@ class KernelCheck {
     runtime::ExecutableOptions how;
     how.threads = threads;
     how.poison = true;
+    for (const program::Step& step : compiled_.program.run_steps)
+      if (!step.binds.empty())
+        throw UnsupportedError(
+            "not supported yet: comparing kernel by kernel where only the run knows a size, "
+            "which step '" +
+            step.label + "' gives; compare the outputs alone");
     const runtime::Executable executable(compiled_.program, how);
     std::vector<std::vector<int64_t>> shapes;
     std::vector<Tensor> aligned;
@@ -206,10 +212,15 @@ class KernelCheck {
     result.once = region.once;
     for (const uint32_t node : fusion::model_nodes_of(compiled_.graph, region.region))
       result.nodes.push_back(fusion::model_node_name(compiled_.graph, node));
-    const program::Kernel& kernel = compiled_.program.kernels[compiled_.kernels[stored.region]];
-    result.kernel = kernel.name;
-    result.phases = static_cast<int>(kernel.phases);
     result.verdict = std::move(verdict);
+    if (const uint32_t own = compiled_.kernels[stored.region]; own != program::none) {
+      result.kernel = compiled_.program.kernels[own].name;
+      result.phases = static_cast<int>(compiled_.program.kernels[own].phases);
+    } else {  // a host function
+      const program::Step& step = compiled_.program.run_steps[compiled_.run_steps[stored.region]];
+      result.kernel = compiled_.program.host_calls[step.kernel].function;
+      result.phases = 1;
+    }
     return result;
   }
 

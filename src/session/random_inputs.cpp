@@ -112,6 +112,10 @@ std::vector<std::optional<Dim>> index_extents(const Graph& graph) {
       const int axis = graph::attributes<graph::GatherAttributes>(node).axis;
       note(node.operands[1].node, graph.type(node.operands[0]).shape[static_cast<size_t>(axis)]);
     }
+    if (node.op == graph::Op::scatter) {
+      const int axis = graph::attributes<graph::ScatterAttributes>(node).axis;
+      note(node.operands[1].node, graph.type(node.operands[0]).shape[static_cast<size_t>(axis)]);
+    }
     if (!extents[id] || !passes_integers_on(node)) continue;
     const size_t operands = graph::kind_of(node.op) == Kind::gather ? 1 : node.operands.size();
     for (size_t k = 0; k < operands; ++k)

@@ -27,6 +27,8 @@ struct Session::State {
   const program::Program& program() const {
     return executable ? executable->program() : on_device->program();
   }
+  // A device has no outputs whose size only the run knows.
+  bool is_late(size_t output) const { return executable && executable->is_late(output); }
   std::shared_ptr<const runtime::Binding> bind(const std::vector<std::vector<int64_t>>& shapes,
                                                const runtime::Capacities& capacities = {}) const {
     return executable ? executable->bind(shapes, capacities) : on_device->bind(shapes);
@@ -38,14 +40,22 @@ struct Session::State {
   }
 };
 
-struct PreparedRun::State {
+struct PreparedRun::State final : runtime::OutputMemory {
   std::shared_ptr<const Session::State> session;
   std::shared_ptr<const runtime::Binding> binding;
   std::vector<Tensor> inputs, outputs;
   std::vector<const void*> input_pointers;
   std::vector<void*> output_pointers;
 
-  void run(const runtime::RunOptions& options) {
+  // The same shape as in the run before needs no new memory.
+  void* place(uint32_t output, std::span<const int64_t> shape) override {
+    if (!std::ranges::equal(outputs[output].shape, shape))
+      outputs[output] = Tensor(outputs[output].element, {shape.begin(), shape.end()});
+    return outputs[output].mutable_bytes().data();
+  }
+
+  void run(runtime::RunOptions options) {
+    options.output_memory = this;
     const runtime::Status status = session->run(*binding, input_pointers, output_pointers, options);
     switch (status.code) {
       case runtime::StatusCode::ok:
@@ -53,6 +63,7 @@ struct PreparedRun::State {
       case runtime::StatusCode::cancelled:
         throw UserError("the run was cancelled");
       case runtime::StatusCode::bad_argument:
+      case runtime::StatusCode::bad_data:
         throw UserError(status.message);
       case runtime::StatusCode::out_of_memory:
         throw std::bad_alloc();
@@ -107,6 +118,8 @@ SessionInfo info_of(const Built& built, const program::Program& program) {
   for (const program::Step& step : program.run_steps) {
     if (step.kind == program::StepKind::copy) {
       ++info.copies;
+    } else if (step.kind == program::StepKind::host) {
+      ++info.host_steps;
     } else {
       ++info.kernels;
       info.phases += program.kernels[step.kernel].phases;
@@ -127,6 +140,7 @@ std::vector<StepInfo> steps_of(const Metadata& metadata, const program::Program&
       info.kernel = program.kernels[step.kernel].name;
       info.phases = static_cast<int>(program.kernels[step.kernel].phases);
     }
+    if (step.kind == program::StepKind::host) info.host_function = program.host_calls[step.kernel].function;
     if (steps.size() <= metadata.predicted_step_ms.size())
       info.predicted_ms = metadata.predicted_step_ms[steps.size() - 1];
   }
@@ -204,7 +218,11 @@ PreparedRun Session::prepare(std::span<const Tensor> inputs) const {
   }
   state->binding = state_->bind(shapes);
   for (size_t i = 0; i < state_->program().outputs.size(); ++i) {
-    state->outputs.emplace_back(state_->program().outputs[i].type, state->binding->output_shapes[i]);
+    const DataType type = state_->program().outputs[i].type;
+    // A late output is of no elements until a run says more.
+    const std::vector<int64_t> unknown(state_->program().outputs[i].shape.size(), 0);
+    const bool late = state_->is_late(i);
+    state->outputs.emplace_back(type, late ? unknown : state->binding->output_shapes[i]);
     state->output_pointers.push_back(state->outputs.back().mutable_bytes().data());
   }
   if (!state_->info.growing.empty()) {
@@ -226,6 +244,11 @@ PreparedRun Session::prepare(std::span<const CallerArray> inputs,
                              std::span<const CallerArray> outputs) const {
   check_count("inputs", state_->program().inputs.size(), inputs.size());
   check_count("outputs", state_->program().outputs.size(), outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (state_->is_late(i))
+      throw UnsupportedError("not supported yet: only the run knows the size of output '" +
+                             state_->program().outputs[i].name +
+                             "', and it cannot be put into an array of the caller's; run with tensors");
   auto state = std::make_shared<PreparedRun::State>();
   state->session = state_;
   std::vector<std::vector<int64_t>> shapes;

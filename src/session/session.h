@@ -86,8 +86,9 @@ struct SessionInfo {
 
 // A step of a run: what it is and, where the plan says so, what it should take.
 struct StepInfo {
-  std::string label;   // the model's nodes
-  std::string kernel;  // empty for a copy
+  std::string label;          // the model's nodes
+  std::string kernel;         // empty for a copy, and for a host function
+  std::string host_function;  // of a step that no kernel runs
   int phases = 0;
   std::optional<double> predicted_ms;
 };

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/sweep.h"
 #include "numerics/error_bound.h"
 #include "numerics/scalar_op.h"
 
@@ -45,6 +46,10 @@ bool rounds(const graph::Node& node) {
     }
     case graph::Kind::window: {
       const Combine combine = graph::attributes<graph::WindowReduceAttributes>(node).combine;
+      return combine == Combine::sum || combine == Combine::product;
+    }
+    case graph::Kind::sweep: {
+      const std::optional<Combine> combine = graph::sweep_of(node).combine;
       return combine == Combine::sum || combine == Combine::product;
     }
     case graph::Kind::map:
@@ -109,6 +114,7 @@ bool decides_on_rounded_numbers(const graph::Graph& graph) {
       const bool whole = op == ScalarOp::cast && !is_float(node.results[0].element);
       if (decides(op) || whole) return true;
     }
+    if (operands && graph::is_opaque(graph, id)) return true;
     rounded[id] = varies[id] && (operands || rounds(node));
   }
   return false;

@@ -55,6 +55,39 @@ TEST(Assemblies, GrowingConcatenationsShareTheLastOne) {
   EXPECT_EQ(layouts.at(parts[2]).within, b.shape(wholes.back()));
 }
 
+TEST(Assemblies, WhatStandsAloneTakesAndMakesItsTensorsInOnePiece) {
+  Graph graph;
+  GraphBuilder b(graph);
+  const Value x = b.input("x", f32({4, 6})), p = work(b, x), q = b.prefix(p, {}),
+              r = b.map(ScalarOp::neg, {x});
+  const Value inner = b.concat({p, q, r}, 1), outer = b.concat({inner, r}, 1);
+  b.output(work(b, b.prefix(inner, {})), "sums");
+  b.output(work(b, outer), "y");
+  const Assemblies assemblies = place_all(graph);
+  EXPECT_THAT(reasons(assemblies), ElementsAre("part-alone", "part-alone", "part-shared", "part-alone"));
+  EXPECT_EQ(assemblies.places.size(), 1U);
+  EXPECT_EQ(assemblies.places.at(r).host, outer);
+}
+
+TEST(Assemblies, NothingIsPutWhereOnlyTheRunKnowsASize) {
+  Graph graph;
+  GraphBuilder b(graph);
+  const Value x = b.input("x", f32({8}));
+  const Value found = b.host({x}, {hostops::Function::non_zero, {}, {"found"}})[0];
+  const Dim n = Dim::symbol("found");
+  const Value ones = b.broadcast(b.scalar(DataType::float32, 1), {n}, {}),
+              rest = b.broadcast(b.scalar(DataType::float32, 2), {8 - n}, {});
+  const Value longer = b.concat({work(b, x), work(b, ones)}, 0);
+  const Value fixed = b.concat({work(b, ones), work(b, rest)}, 0);
+  const Value known = b.concat({work(b, x), b.map(ScalarOp::neg, {x})}, 0);
+  for (Value v : {found, longer, fixed, known}) b.output(v, "y" + std::to_string(v.node));
+  EXPECT_EQ(b.shape(fixed), Shape{8});
+  EXPECT_THAT(place_all(graph).wholes, ElementsAre(known.node));
+  PlanOptions options = test_options();
+  options.constraints.assembled = {longer.node};
+  EXPECT_THROW(make_plan(graph, options), UnsupportedError);
+}
+
 TEST(Assemblies, AConcatenationInsideOfAnotherAddsUpItsStarts) {
   Graph graph;
   GraphBuilder b(graph);

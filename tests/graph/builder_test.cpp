@@ -271,8 +271,8 @@ TEST(Verifier, NamesTheNode) {
   expect_invalid(with({Op::map, {{0, 0}}, ConcatAttributes{0}, {type}, {}}), "attributes");
   expect_invalid(with({Op::map, {{0, 0}}, neg, {{f32, {3, 2}}}, {0}}),
                  "node %3 (map) of Add 'encoder/Add': its type is float32[3, 2] and should be float32[2, 3]");
-  expect_invalid(with({Op::map, {{0, 0}}, neg, {}, {}}), "one result");
-  expect_invalid(with({Op::map, {{0, 0}}, neg, {type, type}, {}}), "one result");
+  expect_invalid(with({Op::map, {{0, 0}}, neg, {}, {}}), "no result");
+  expect_invalid(with({Op::map, {{0, 0}}, neg, {type, type}, {}}), "another number of results");
   expect_invalid(with({Op::map, {{0, 0}}, neg, {type}, {1}}), "model node 1 does not exist");
   expect_invalid(with({Op::input, {}, InputAttributes{}, {type}, {}}), "not in the list of inputs");
   expect_invalid(with({Op::constant, {}, ConstantAttributes{1}, {type}, {}}), "constant 1 does not exist");

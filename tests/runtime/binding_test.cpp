@@ -24,7 +24,7 @@ Program with_inputs(std::vector<Shape> shapes, std::vector<std::string> symbols)
 
 std::string refusal(const Program& program, const Shapes& shapes) {
   try {
-    bind_shapes(program, shapes);
+    bind_shapes(program, segments_of(program), shapes);
   } catch (const UserError& error) {
     return error.what();
   }
@@ -77,7 +77,7 @@ TEST(Binding, Guards) {
 
 TEST(Binding, Sample) {
   const Program program = program::sample_program();
-  const Binding binding = bind_shapes(program, Shapes{{5, 4}});
+  const Binding binding = bind_shapes(program, segments_of(program), Shapes{{5, 4}});
   EXPECT_EQ(binding.output_shapes, (Shapes{{5, 4}, {2}}));
   EXPECT_EQ(binding.buffer_bytes, (std::vector<int64_t>{80, 16, 32, 80, 16, 80, 16}));
   EXPECT_EQ(binding.dims_values[4], (std::vector<int64_t>{5, 4}));
@@ -94,15 +94,15 @@ TEST(Binding, HugeShapesAreErrors) {
 TEST(Binding, SizesThatDisagreeAreOurFault) {
   Program program = program::sample_program();
   program.buffers[5].bytes = 8 * batch;
-  EXPECT_THROW(bind_shapes(program, Shapes{{5, 4}}), InternalError);
+  EXPECT_THROW(bind_shapes(program, segments_of(program), Shapes{{5, 4}}), InternalError);
 }
 
 TEST(Binding, SubByteTypes) {
   Program program = with_inputs({{batch}}, {"batch"});
   program.inputs[0].type = DataType::int4;
-  EXPECT_EQ(bind_shapes(program, Shapes{{5}}).input_bytes[0], 3);
+  EXPECT_EQ(bind_shapes(program, segments_of(program), Shapes{{5}}).input_bytes[0], 3);
   program.inputs[0].type = DataType::string;
-  EXPECT_THROW(bind_shapes(program, Shapes{{5}}), UnsupportedError);
+  EXPECT_THROW(bind_shapes(program, segments_of(program), Shapes{{5}}), UnsupportedError);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ class Generator {
 
   void step() {
     const Named v = any();
-    switch (pick(6)) {
+    switch (pick(8)) {
       case 0:
         return add(result_.model.node(pick(2) ? "Relu" : "Exp", {v.name}), v.channels);
       case 1: {
@@ -81,9 +81,33 @@ class Generator {
         const std::string axis = "a" + std::to_string(constants_ - 1);
         return add(result_.model.node("Slice", {v.name, start, end, axis}), v.channels - begin);
       }
+      case 3:  // steps that stand alone and want their tensors in one piece
+        return add(result_.model.node("CumSum", {v.name, scalar(static_cast<int64_t>(1 + pick(2)))}),
+                   v.channels);
+      case 4:
+        return sorted(v);
       default:
         return join(v);
     }
+  }
+
+  std::string scalar(int64_t value) {
+    const std::string name = fresh("i");
+    result_.model.ints(name, {}, {value});
+    return name;
+  }
+
+  void sorted(const Named& v) {
+    const std::string count = fresh("k");
+    result_.model.ints(count, {1}, {v.channels});
+    OnnxNode node;
+    node.name = fresh("top");
+    node.op_type = "TopK";
+    node.inputs = {v.name, count};
+    node.outputs = {node.name + "_values", node.name + "_indices"};
+    node.attributes = {{"axis", 1}};
+    result_.model.nodes.push_back(node);
+    add(node.outputs[0], v.channels);
   }
 
   void join(const Named& v) {

@@ -134,8 +134,7 @@ class Attempt {
     compiler::KernelSet kernels(planned.graph, options_);
     std::vector<compiler::KernelCall> calls;
     for (const fusion::PlannedRegion& r : planned.plan.regions)
-      calls.push_back(r.assembled ? compiler::KernelCall{}
-                                  : kernels.add(r.region, r.schedule, planned.plan.layouts));
+      calls.push_back(kernels.add(r, planned.plan.layouts));
     if (damage)
       for (kernel::Kernel& k : kernels.kernels) damage(k);
     const bool compiles =

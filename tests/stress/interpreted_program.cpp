@@ -25,7 +25,7 @@ class Run {
       : program_(program), kernels_(kernels) {
     std::vector<std::vector<int64_t>> shapes;
     for (const Tensor& input : inputs) shapes.push_back(input.shape);
-    binding_ = runtime::bind_shapes(program, shapes);
+    binding_ = runtime::bind_shapes(program, runtime::segments_of(program), shapes);
     arena_.assign(static_cast<size_t>(binding_.arena_bytes), poison);
     own_.resize(program.buffers.size());
     places_.resize(program.buffers.size(), nullptr);
@@ -137,6 +137,9 @@ class Run {
   void run_step(const program::Step& step) {
     start_buffers(step);
     if (step.kind == program::StepKind::copy) return copy(step);
+    if (step.kind == program::StepKind::host)
+      throw UnsupportedError("not supported yet: interpreting the host function '" +
+                             program_.host_calls[step.kernel].function + "' of step '" + step.label + "'");
     const kernel::Kernel& kernel = kernels_[step.kernel];
     kernel::verify(kernel);
     // The kernel interpreter wants its arguments apart: operands that the result replaces, parts that interleave.

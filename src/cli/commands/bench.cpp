@@ -97,6 +97,14 @@ Json profile_json(const std::vector<ProfileRow>& rows) {
   return list;
 }
 
+// What no kernel runs, in the order of the run.
+Json host_functions(const session::Session& session) {
+  Json names = Json::array();
+  for (const session::StepInfo& step : session.steps())
+    if (!step.host_function.empty()) names.push_back(step.host_function);
+  return names;
+}
+
 // --data-shape NAME=1x16,1x128: the shapes of inputs, by the number of the measurement. Those with a single shape keep
 // it in all of them.
 using DataShapes = std::vector<std::vector<std::pair<std::string, std::vector<int64_t>>>>;
@@ -172,6 +180,7 @@ Json report_json(const Prepared& prepared, const Measured& measured, const Optio
                {"kernels", info.kernels},
                {"phases", info.phases},
                {"host_steps", info.host_steps},
+               {"host_functions", host_functions(prepared.session)},
                {"copies", info.copies},
                {"weights_bytes", info.weights_bytes},
                {"predicted_ms", json_number(info.predicted_ms)},

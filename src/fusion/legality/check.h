@@ -25,8 +25,9 @@ struct LegalityContext {
   Evaluator& evaluator;
 };
 
-// Reason codes: "once", "in-place", "assembled" and those of PartCopy (assemblies.h), "barrier", "forbidden", "region-size", "cycle", "arguments", "gathered-operand", "scratch",
-// "phases" and those of build_tree.
+// Reason codes: "alone", "once", "in-place", "assembled" and those of PartCopy (assemblies.h), "barrier", "forbidden",
+// "region-size", "cycle", "arguments", "gathered-operand", "scratch", "phases" and those of build_tree.
+Verdict standing_alone(const Candidate& candidate, const LegalityContext& context);
 Verdict assembled_parts(const Candidate& candidate, const LegalityContext& context);
 Verdict once_separation(const Candidate& candidate, const LegalityContext& context);
 Verdict user_constraints(const Candidate& candidate, const LegalityContext& context);

@@ -8,6 +8,7 @@ namespace fusewise::fusion {
 namespace {
 
 constexpr std::array checks = {
+    LegalityCheck{"standing_alone", standing_alone, false},
     LegalityCheck{"region_size", region_size, false},
     LegalityCheck{"once_separation", once_separation, false},
     LegalityCheck{"assembled_parts", assembled_parts, false},

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "graph/interpreter/evaluate.h"
-#include "graph/shape_rules.h"
 
 namespace fusewise::graph {
 
@@ -79,19 +80,28 @@ SymbolValues bind_symbols(const Graph& graph, std::span<const Tensor> inputs) {
   }
   for (size_t i = 0; i < inputs.size(); ++i)
     check_dims(graph.inputs[i], type_of(i), inputs[i], values, origins);
-  check_requirements(graph, values);
   return values;
 }
 
-void check_requirements(const Graph& graph, const SymbolValues& symbols) {
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    for (const Requirement& requirement : requirements_of(graph, id)) {
-      if (holds(requirement, symbols)) continue;
-      throw UserError(fmt::format("{}: the shapes of the inputs break {} ({} against {})",
-                                  describe(graph, id), to_string(requirement),
-                                  requirement.a.evaluate(symbols), requirement.b.evaluate(symbols)));
-    }
-  }
+Requirements::Requirements(const Graph& graph) : graph_(graph) {
+  for (NodeId id = 0; id < graph.size(); ++id)
+    for (Requirement& requirement : requirements_of(graph, id))
+      pending_.emplace_back(id, std::move(requirement));
+}
+
+void Requirements::check(const SymbolValues& symbols) {
+  const auto is_known = [&](const Dim& dim) {
+    return dim.is_constant() ||
+           std::ranges::all_of(dim.symbols(), [&](const std::string& s) { return symbols.contains(s); });
+  };
+  std::erase_if(pending_, [&](const std::pair<NodeId, Requirement>& pending) {
+    const auto& [node, requirement] = pending;
+    if (!is_known(requirement.a) || !is_known(requirement.b)) return false;
+    if (holds(requirement, symbols)) return true;
+    throw UserError(fmt::format("{}: the shapes of the inputs break {} ({} against {})",
+                                describe(graph_, node), to_string(requirement),
+                                requirement.a.evaluate(symbols), requirement.b.evaluate(symbols)));
+  });
 }
 
 }  // namespace fusewise::graph

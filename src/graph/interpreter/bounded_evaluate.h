@@ -28,6 +28,8 @@ BoundedTensor window_reduce_bounded(const Evaluation& evaluation, const BoundedT
                                     ErrorModel model);
 BoundedTensor dot_bounded(const Evaluation& evaluation, const BoundedTensor& lhs, const BoundedTensor& rhs,
                           ErrorModel model);
+BoundedTensor sweep_bounded(const Evaluation& evaluation, std::span<const BoundedTensor> operands,
+                            ErrorModel model);
 BoundedTensor convolution_bounded(const Evaluation& evaluation, const BoundedTensor& x,
                                   const BoundedTensor& weights, ErrorModel model);
 

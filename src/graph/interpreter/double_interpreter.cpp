@@ -11,6 +11,7 @@
 #include "graph/interpreter/bounded.h"
 #include "graph/interpreter/bounded_evaluate.h"
 #include "graph/interpreter/liveness.h"
+#include "graph/sweep.h"
 #include "numerics/scalar_op.h"
 
 namespace fusewise::graph {
@@ -24,6 +25,7 @@ bool keeps_exact(const Node& node) {
     case Kind::source:
     case Kind::view:
     case Kind::gather:
+    case Kind::opaque:
       return true;
     case Kind::reduce: {
       const Combine combine = attributes<ReduceAttributes>(node).combine;
@@ -32,6 +34,10 @@ bool keeps_exact(const Node& node) {
     case Kind::window: {
       const Combine combine = attributes<WindowReduceAttributes>(node).combine;
       return !is_float(element) || combine == Combine::max || combine == Combine::min;
+    }
+    case Kind::sweep: {
+      const std::optional<Combine> combine = sweep_of(node).combine;
+      return !is_float(element) || !combine || combine == Combine::max || combine == Combine::min;
     }
     case Kind::contract:
       return !is_float(element);
@@ -59,37 +65,89 @@ bool keeps_exact(const Node& node) {
 
 class DoubleInterpreter {
  public:
-  DoubleInterpreter(const Graph& graph, const SymbolValues& symbols, ThreadPool* pool, ErrorModel model)
-      : graph_(graph), symbols_(symbols), pool_(pool), model_(model), values_(graph.size()) {}
+  DoubleInterpreter(const Graph& graph, SymbolValues symbols, ThreadPool* pool, ErrorModel model)
+      : graph_(graph),
+        symbols_(std::move(symbols)),
+        requirements_(graph),
+        pool_(pool),
+        model_(model),
+        values_(graph.size()) {
+    requirements_.check(symbols_);
+  }
 
-  void set(NodeId id, BoundedValue value) { values_[id] = std::move(value); }
-  void free(NodeId id) { values_[id] = {}; }
-  const BoundedValue& get(NodeId id) const { return values_[id]; }
+  void set(NodeId id, BoundedValue value) {
+    values_[id].clear();
+    values_[id].push_back(std::move(value));
+  }
+  void free(NodeId id) { values_[id].clear(); }
+  const BoundedValue& get(Value value) const { return values_[value.node][value.result]; }
 
   void evaluate(NodeId id) {
     const Node& node = graph_.node(id);
-    const bool all_exact = std::all_of(node.operands.begin(), node.operands.end(),
-                                       [&](const Value& v) { return values_[v.node].exact.has_value(); });
-    if (all_exact && keeps_exact(node)) {
-      std::vector<Tensor> operands;
-      for (const Value& v : node.operands) operands.push_back(*values_[v.node].exact);
-      values_[id] = exact_value(evaluate_node(graph_, id, operands, symbols_, pool_));
-      return;
-    }
+    if (is_opaque(graph_, id)) return evaluate_opaque_node(id);
+    if (all_exact(node) && keeps_exact(node))
+      return set(id, exact_value(evaluate_node(graph_, id, exact_operands(node), symbols_, pool_)));
     std::vector<BoundedTensor> operands;
-    for (const Value& v : node.operands) operands.push_back(planes_of(values_[v.node]));
+    for (const Value& v : node.operands) operands.push_back(planes_of(get(v)));
     const TensorType& type = node.results[0];
     const Evaluation e{node, evaluate_shape(type.shape, symbols_), type.element, {}, symbols_, pool_};
     BoundedTensor result = evaluate_planes(e, operands);
-    values_[id] = {type.element, std::nullopt, std::move(result.value), std::move(result.bound)};
+    set(id, {type.element, std::nullopt, std::move(result.value), std::move(result.bound)});
   }
 
  private:
   const Graph& graph_;
-  const SymbolValues& symbols_;
+  SymbolValues symbols_;
+  Requirements requirements_;
   ThreadPool* pool_;
   ErrorModel model_;
-  std::vector<BoundedValue> values_;
+  std::vector<std::vector<BoundedValue>> values_;  // the results of each node
+
+  bool all_exact(const Node& node) const {
+    return std::ranges::all_of(node.operands, [&](const Value& v) { return get(v).exact.has_value(); });
+  }
+  std::vector<Tensor> exact_operands(const Node& node) const {
+    std::vector<Tensor> operands;
+    for (const Value& v : node.operands) operands.push_back(*get(v).exact);
+    return operands;
+  }
+
+  // A host function decides by its operands' values. Where they are not exact it sees them rounded to their type,
+  // and nothing is known of what it makes, unless all of them turn out to have no error.
+  void evaluate_opaque_node(NodeId id) {
+    const Node& node = graph_.node(id);
+    std::vector<Tensor> operands;
+    bool certain = true;
+    for (const Value& v : node.operands) {
+      const BoundedValue& value = get(v);
+      operands.push_back(value.exact ? *value.exact : rounded(value));
+      certain = certain && (value.exact || std::ranges::all_of(value.bound.as<double>(),
+                                                               [](double bound) { return bound == 0; }));
+    }
+    std::vector<Tensor> results = evaluate_opaque(graph_, id, operands, symbols_);
+    requirements_.check(symbols_);
+    values_[id].clear();
+    for (Tensor& result : results) {
+      BoundedValue value = exact_value(std::move(result));
+      if (!certain) {
+        BoundedTensor planes = planes_of(value);
+        std::ranges::fill(planes.bound.mutable_as<double>(), unknown);
+        value = {value.element, std::nullopt, std::move(planes.value), std::move(planes.bound)};
+      }
+      values_[id].push_back(std::move(value));
+    }
+  }
+
+  static Tensor rounded(const BoundedValue& value) {
+    Tensor result(value.element, value.value.shape);
+    std::byte* to = result.mutable_bytes().data();
+    const int bytes = bytes_of(value.element);
+    for (const double number : value.value.as<double>()) {
+      store_scalar(to, convert(Scalar{DataType::float64, number, 0}, value.element));
+      to += bytes;
+    }
+    return result;
+  }
 
   BoundedTensor evaluate_planes(const Evaluation& e, std::span<const BoundedTensor> x) const {
     switch (e.node.op) {
@@ -105,6 +163,9 @@ class DoubleInterpreter {
         return convolution_bounded(e, x[0], x[1], model_);
       case Op::gather:
         return gather(e, x);
+      case Op::prefix:
+      case Op::scatter:
+        return sweep_bounded(e, x, model_);
       default:
         break;
     }
@@ -126,7 +187,7 @@ class DoubleInterpreter {
       e.operands = operands;
       return evaluate_gather(e);
     };
-    const BoundedValue& index_value = values_[e.node.operands[1].node];
+    const BoundedValue& index_value = get(e.node.operands[1]);
     if (index_value.exact) {
       return {e.element, moved(x[0].value, *index_value.exact), moved(x[0].bound, *index_value.exact)};
     }
@@ -161,13 +222,13 @@ double distance_ratio(double actual, const Bounded& expected) {
 std::vector<BoundedTensor> interpret_bounded(const Graph& graph, std::span<const Tensor> inputs,
                                              const BoundedOptions& options) {
   const DefaultFloatEnvironment environment;
-  const SymbolValues symbols = bind_symbols(graph, inputs);
+  SymbolValues symbols = bind_symbols(graph, inputs);
   const std::vector<Value> wanted = wanted_values(graph, options.also);
   const std::vector<NodeId> last = last_uses(graph, wanted);
   std::optional<ThreadPool> pool;
   if (options.threads > 1) pool.emplace(options.threads);
 
-  DoubleInterpreter interpreter(graph, symbols, pool ? &*pool : nullptr, options.model);
+  DoubleInterpreter interpreter(graph, std::move(symbols), pool ? &*pool : nullptr, options.model);
   for (size_t i = 0; i < inputs.size(); ++i)
     interpreter.set(graph.inputs[i].node, exact_value(inputs[i].aligned()));
   for (NodeId id = 0; id < graph.size(); ++id) {
@@ -180,7 +241,7 @@ std::vector<BoundedTensor> interpret_bounded(const Graph& graph, std::span<const
     }
   }
   std::vector<BoundedTensor> results;
-  for (const Value& value : wanted) results.push_back(planes_of(interpreter.get(value.node)));
+  for (const Value& value : wanted) results.push_back(planes_of(interpreter.get(value)));
   return results;
 }
 

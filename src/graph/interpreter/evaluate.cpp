@@ -51,6 +51,7 @@ Tensor evaluate_dims(const Evaluation& evaluation) {
 Tensor dispatch(const Graph& graph, const Evaluation& evaluation) {
   const Node& node = evaluation.node;
   switch (node.op) {
+    case Op::host:
     case Op::input:
       break;
     case Op::constant:
@@ -69,6 +70,9 @@ Tensor dispatch(const Graph& graph, const Evaluation& evaluation) {
       return evaluate_dot(evaluation);
     case Op::convolution:
       return evaluate_convolution(evaluation);
+    case Op::prefix:
+    case Op::scatter:
+      return evaluate_sweep(evaluation);
     case Op::gather:
       return evaluate_gather(evaluation);
     case Op::broadcast:
@@ -79,7 +83,54 @@ Tensor dispatch(const Graph& graph, const Evaluation& evaluation) {
     case Op::transpose:
       return evaluate_view(evaluation);
   }
-  throw InternalError("an input has no evaluation");
+  throw InternalError("an operation that is evaluated elsewhere");
+}
+
+class HostResults final : public hostops::Receiver {
+ public:
+  HostResults(const Node& node, SymbolValues& symbols)
+      : node_(node), symbols_(symbols), tensors(node.results.size()) {}
+
+  void bind(std::span<const int64_t> sizes) override {
+    const std::span<const std::string> names = bound_symbols(node_);
+    check(sizes.size() == names.size(), "a host function binds another number of symbols");
+    for (size_t i = 0; i < sizes.size(); ++i) symbols_[names[i]] = sizes[i];
+    for (size_t i = 0; i < tensors.size(); ++i)
+      tensors[i] = Tensor(node_.results[i].element, evaluate_shape(node_.results[i].shape, symbols_));
+  }
+  std::byte* result(size_t index) override { return tensors.at(index).mutable_bytes().data(); }
+
+ private:
+  const Node& node_;
+  SymbolValues& symbols_;
+
+ public:
+  std::vector<Tensor> tensors;
+};
+
+std::vector<Tensor> call_host_function(const Node& node, std::span<const Tensor> operands,
+                                       SymbolValues& symbols) {
+  const auto& a = attributes<HostAttributes>(node);
+  std::vector<hostops::Operand> given;
+  for (const Tensor& x : operands) given.push_back({x.element, x.shape, x.bytes().data()});
+  HostResults results(node, symbols);
+  hostops::Scratch scratch;
+  hostops::call(a.function, given, evaluate_shape(a.parameters, symbols), results, scratch);
+  return std::move(results.tensors);
+}
+
+// Errors of `body` name the node.
+template <class Body>
+auto in_context(const Graph& graph, NodeId id, const Body& body) {
+  try {
+    return body();
+  } catch (const UserError& error) {
+    ErrorContext where = error.context;
+    where.node = describe(graph, id);
+    throw UserError(fmt::format("{}: {}", where.node, error.what()), where);
+  } catch (const InternalError& error) {
+    throw InternalError(fmt::format("{}: {}", describe(graph, id), error.what()));
+  }
 }
 
 }  // namespace
@@ -93,7 +144,7 @@ Tensor evaluate_node(const Graph& graph, NodeId id, std::span<const Tensor> oper
     throw UnsupportedError(
         fmt::format("not supported yet: {} computes in {}", describe(graph, id), name_of(type.element)));
   }
-  try {
+  return in_context(graph, id, [&] {
     Tensor result = dispatch(
         graph, Evaluation{node, evaluate_shape(type.shape, symbols), type.element, operands, symbols, pool});
     if (result.element != type.element || result.shape != evaluate_shape(type.shape, symbols)) {
@@ -101,13 +152,12 @@ Tensor evaluate_node(const Graph& graph, NodeId id, std::span<const Tensor> oper
                                       to_string(result.shape), to_string(type)));
     }
     return result;
-  } catch (const UserError& error) {
-    ErrorContext where = error.context;
-    where.node = describe(graph, id);
-    throw UserError(fmt::format("{}: {}", where.node, error.what()), where);
-  } catch (const InternalError& error) {
-    throw InternalError(fmt::format("{}: {}", describe(graph, id), error.what()));
-  }
+  });
+}
+
+std::vector<Tensor> evaluate_opaque(const Graph& graph, NodeId id, std::span<const Tensor> operands,
+                                    SymbolValues& symbols) {
+  return in_context(graph, id, [&] { return call_host_function(graph.node(id), operands, symbols); });
 }
 
 }  // namespace fusewise::graph

@@ -17,6 +17,10 @@ namespace fusewise::graph {
 Tensor evaluate_node(const Graph& graph, NodeId node, std::span<const Tensor> operands,
                      const SymbolValues& symbols, ThreadPool* pool = nullptr);
 
+// The same for a node of kind opaque: all of its results. Adds the symbols that it binds.
+std::vector<Tensor> evaluate_opaque(const Graph& graph, NodeId node, std::span<const Tensor> operands,
+                                    SymbolValues& symbols);
+
 std::vector<int64_t> evaluate_shape(const Shape& shape, const SymbolValues& symbols);
 // "node 12 (dot, from 'encoder/MatMul')", for messages.
 std::string describe(const Graph& graph, NodeId node);
@@ -40,6 +44,7 @@ Tensor evaluate_reduce(const Evaluation& evaluation);
 Tensor evaluate_window_reduce(const Evaluation& evaluation);
 Tensor evaluate_dot(const Evaluation& evaluation);
 Tensor evaluate_convolution(const Evaluation& evaluation);
+Tensor evaluate_sweep(const Evaluation& evaluation);
 
 // body(begin, end) over pieces of [0, count), on the pool when there is one.
 void run_in_pieces(ThreadPool* pool, int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body);

@@ -33,25 +33,27 @@ graph::TensorType Call::type(size_t input) { return importer_.type_of(*item(inpu
 const KnownTensor* Call::known(size_t input) { return importer_.known_of(*item(input)); }
 
 std::vector<Dim> Call::dims(size_t input) {
+  if (const KnownTensor* tensor = known(input)) return tensor->values;
+  return importer_.sizes().elements(value(input), RuntimeSizes::Sign::size, std::string(node_.inputs[input]));
+}
+
+std::vector<Dim> Call::positions(size_t input) {
+  if (const KnownTensor* tensor = known(input)) return tensor->values;
+  return importer_.sizes().elements(value(input), RuntimeSizes::Sign::position,
+                                    std::string(node_.inputs[input]));
+}
+
+std::vector<int64_t> Call::integers(size_t input) {
   const KnownTensor* tensor = known(input);
   if (!tensor) {
     unsupported(fmt::format("operand '{}' must be known before the model runs, and it depends on data",
                             node_.inputs[input]));
   }
-  return tensor->values;
-}
-
-std::vector<int64_t> Call::integers(size_t input) {
-  const std::vector<Dim> values = dims(input);
-  std::vector<int64_t> result;
-  for (const Dim& d : values) {
-    if (!d.is_constant()) {
-      unsupported(
-          fmt::format("operand '{}' must be constant, and it depends on the shapes", node_.inputs[input]));
-    }
-    result.push_back(d.value());
-  }
-  return result;
+  const auto constants = tensor->constants();
+  if (!constants)
+    unsupported(
+        fmt::format("operand '{}' must be constant, and it depends on the shapes", node_.inputs[input]));
+  return *constants;
 }
 
 std::optional<graph::ConstantData> Call::constant(size_t input) {

@@ -58,9 +58,11 @@ class Call {
   int rank(size_t input) { return type(input).rank(); }
   // Null when the elements are not known now.
   const KnownTensor* known(size_t input);
-  // The elements as dimensions; UnsupportedError when they depend on data.
+  // The elements as sizes, read in the run where nothing else gives them.
   std::vector<Dim> dims(size_t input);
-  // The same, and none may be symbolic.
+  // The same for numbers that may be negative.
+  std::vector<Dim> positions(size_t input);
+  // The elements, when all are known while importing; UnsupportedError otherwise.
   std::vector<int64_t> integers(size_t input);
   // The data of an operand that depends on constants alone.
   std::optional<graph::ConstantData> constant(size_t input);

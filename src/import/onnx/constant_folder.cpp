@@ -1,6 +1,7 @@
 #include "import/onnx/constant_folder.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "graph/interpreter/interpreter.h"
@@ -32,7 +33,8 @@ std::optional<graph::Graph> cone_of(const graph::Graph& graph, graph::Value valu
     pending.pop_back();
     cone.push_back(id);
     const graph::Node& node = graph.node(id);
-    if (!is_small(node.results[0])) return std::nullopt;
+    for (const graph::TensorType& type : node.results)
+      if (!is_small(type)) return std::nullopt;
     for (const graph::Value& operand : node.operands)
       if (moved.emplace(operand.node, 0).second) pending.push_back(operand.node);
   }
@@ -77,9 +79,9 @@ bool ConstantFolder::is_constant(graph::Value value) {
 std::optional<graph::ConstantData> ConstantFolder::fold(graph::Value value) {
   if (const graph::ConstantData* data = graph::constant_of(graph_, value)) return *data;
   if (!is_constant(value)) return std::nullopt;
-  const auto known = folded_.find(value.node);
+  const auto known = folded_.find(value);
   if (known != folded_.end()) return known->second;
-  std::optional<graph::ConstantData>& result = folded_[value.node];
+  std::optional<graph::ConstantData>& result = folded_[value];
   const std::optional<graph::Graph> cone = cone_of(graph_, value);
   if (!cone) return std::nullopt;
   auto tensor = std::make_shared<const graph::Tensor>(graph::interpret(*cone, {})[0]);

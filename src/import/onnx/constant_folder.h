@@ -2,8 +2,8 @@
 // indices. (Folding for speed is the rewriter's.)
 #pragma once
 
+#include <map>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "graph/graph.h"
@@ -24,7 +24,7 @@ class ConstantFolder {
 
   const graph::Graph& graph_;
   std::vector<bool> constant_;  // by node, as far as the graph was looked at
-  std::unordered_map<graph::NodeId, std::optional<graph::ConstantData>> folded_;
+  std::map<graph::Value, std::optional<graph::ConstantData>> folded_;
 };
 
 }  // namespace fusewise::onnx

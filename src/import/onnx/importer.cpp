@@ -64,7 +64,8 @@ Importer::Importer(const Model& model, const ImportOptions& options)
       options_(options),
       builder_(graph_),
       loader_(model.path, model.owner, options.allow_missing_external_data),
-      folder_(graph_) {}
+      folder_(graph_),
+      sizes_(builder_) {}
 
 graph::Graph Importer::run() {
   const std::string file = model_.path.empty() ? "the model" : model_.path;

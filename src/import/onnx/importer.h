@@ -11,6 +11,7 @@
 #include "import/onnx/call.h"
 #include "import/onnx/constant_folder.h"
 #include "import/onnx/model.h"
+#include "import/onnx/runtime_sizes.h"
 #include "import/onnx/tensor_data.h"
 
 namespace fusewise::onnx {
@@ -30,6 +31,7 @@ class Importer {
   graph::Value constant(const Tensor& tensor);
   TensorLoader& loader() { return loader_; }
   ConstantFolder& folder() { return folder_; }
+  RuntimeSizes& sizes() { return sizes_; }
 
   // Imports the nodes of a body whose inputs are bound in `scope`, for those of its results that are named.
   void import_nodes(const std::vector<Node>& nodes, Scope& scope,
@@ -54,6 +56,7 @@ class Importer {
   graph::GraphBuilder builder_;
   TensorLoader loader_;
   ConstantFolder folder_;
+  RuntimeSizes sizes_;
   std::map<std::string, UnsupportedItem> unsupported_;
   std::vector<std::string> unsupported_order_;
   int depth_ = 0;  // of functions and nested graphs

@@ -14,8 +14,8 @@ const std::map<Key, std::vector<const OpRow*>>& table() {
   static const auto rows = [] {
     std::map<Key, std::vector<const OpRow*>> result;
     for (const auto family : {activation_ops, contract_ops, control_ops, einsum_ops, elementwise_ops,
-                              gather_ops, norm_ops, pool_ops, quantize_ops, recurrent_ops, reduce_ops,
-                              resize_ops, scatter_ops, shape_ops, slice_ops, source_ops})
+                              gather_ops, host_ops, norm_ops, pool_ops, quantize_ops, recurrent_ops,
+                              reduce_ops, resize_ops, scatter_ops, shape_ops, slice_ops, source_ops})
       for (const OpRow& row : family()) result[{row.domain, row.op_type}].push_back(&row);
     return result;
   }();

@@ -26,6 +26,7 @@ std::span<const OpRow> control_ops();
 std::span<const OpRow> einsum_ops();
 std::span<const OpRow> elementwise_ops();
 std::span<const OpRow> gather_ops();
+std::span<const OpRow> host_ops();
 std::span<const OpRow> norm_ops();
 std::span<const OpRow> pool_ops();
 std::span<const OpRow> quantize_ops();

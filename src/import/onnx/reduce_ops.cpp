@@ -105,36 +105,20 @@ void arg_extreme(Call& c) {
   c.set(c.builder().reduce(candidates, last ? Combine::max : Combine::min, {axis}, keepdims));
 }
 
-// Sums over a triangle: element i is the sum of all j <= i. The work is quadratic in the length, so that long
-// axes are refused.
-void cum_sum(Call& c) {
-  constexpr int64_t longest = 4096;
-  Compose m(c.builder());
+template <Combine combine>
+void running(Call& c) {
   const std::vector<int64_t> given = c.integers(1);
   if (given.size() != 1) c.fail("axis is not one number");
-  const int rank = c.rank(0), axis = c.axis(given[0], rank);
+  const int axis = c.axis(given[0], c.rank(0));
   const bool exclusive = c.integer("exclusive", 0) != 0, reverse = c.integer("reverse", 0) != 0;
-  const Shape shape = c.type(0).shape;
-  const Dim extent = shape[static_cast<size_t>(axis)];
-  if (extent.is_constant() && extent.value() > longest) c.unsupported("a running sum over a long axis");
-  // [.., i, j, ..]: the new axis i before the summed axis j.
-  Shape spread = shape;
-  spread.insert(spread.begin() + axis, extent);
-  std::vector<int> dims = counting(0, rank + 1);
-  dims.erase(dims.begin() + axis);
-  const Value terms = c.builder().broadcast(c.value(0), spread, dims);
-  const Value i = c.builder().iota({DataType::int64, spread}, axis);
-  const Value j = c.builder().iota({DataType::int64, spread}, axis + 1);
-  const ScalarOp keep = reverse ? (exclusive ? ScalarOp::greater : ScalarOp::greater_equal)
-                                : (exclusive ? ScalarOp::less : ScalarOp::less_equal);
-  const Value kept = m.select(m.map(keep, j, i), terms, m.like(terms, 0));
-  c.set(c.builder().reduce(kept, Combine::sum, {axis + 1}));
+  c.set(c.builder().prefix(c.value(0), {axis, combine, exclusive, reverse}));
 }
 
 constexpr OpRow rows[] = {
     {"ArgMax", 1, newest, arg_extreme<Combine::max>},
     {"ArgMin", 1, newest, arg_extreme<Combine::min>},
-    {"CumSum", 11, newest, cum_sum},
+    {"CumProd", 26, newest, running<Combine::product>},
+    {"CumSum", 11, newest, running<Combine::sum>},
     {"ReduceL1", 1, newest, reduce_l1},
     {"ReduceL2", 1, newest, reduce_l2},
     {"ReduceLogSum", 1, newest, reduce_log_sum},

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "graph/shape_rules.h"
 #include "import/onnx/compose.h"
+#include "import/onnx/importer.h"
 #include "import/onnx/op_table.h"
 
 namespace fusewise::onnx {
@@ -73,9 +74,56 @@ void reshape_to(Call& c, Shape target, bool zero_copies) {
   c.set(c.builder().reshape(c.value(0), std::move(target)));
 }
 
+// A new shape with elements that only the run knows: their 0 and -1 are resolved by the model's own arithmetic before
+// they are read as sizes.
+Shape resolved_shape(Call& c, const std::vector<std::optional<Dim>>& given, bool zero_copies) {
+  Compose m(c.builder());
+  const Shape from = c.type(0).shape;
+  const Value all = c.builder().cast(c.value(1), DataType::int64);
+  const auto dim = [&](const Dim& d) { return c.builder().dims({d}); };
+  const auto one_of = [&](size_t i) {
+    return c.builder().slice(all, {Dim(static_cast<int64_t>(i))}, {1}, {Dim(1)});
+  };
+  Dim known = 1;
+  std::vector<Value> open;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const bool copies = zero_copies && i < from.size();
+    if (given[i]) {
+      known = known * (given[i]->is(0) && copies ? from[i] : *given[i]);
+      continue;
+    }
+    Value x = one_of(i);
+    if (copies) x = m.select(m.map(ScalarOp::equal, x, m.like(x, 0)), dim(from[i]), x);
+    open.push_back(x);
+  }
+  const bool minus_one_known = std::ranges::find(given, std::optional(Dim(-1))) != given.end();
+  if (!minus_one_known) {
+    // With one -1 among them the product is what the others make, with the other sign.
+    Value product_of_all = dim(known);
+    for (const Value x : open) product_of_all = m.mul(product_of_all, x);
+    const Value rest = m.div(dim(product(from)), m.max(m.neg(product_of_all), 1.0));
+    for (Value& x : open) x = m.select(m.map(ScalarOp::equal, x, m.like(x, -1)), rest, x);
+  }
+  const std::vector<Dim> read = c.importer().sizes().elements(
+      c.builder().concat(open, 0), RuntimeSizes::Sign::size, std::string(c.node().inputs[1]));
+  Shape shape;
+  size_t next = 0;
+  for (const std::optional<Dim>& d : given) shape.push_back(d ? *d : read[next++]);
+  return shape;
+}
+
 void reshape(Call& c) {
   if (c.rank(1) != 1) c.fail("the shape is not a vector");
-  reshape_to(c, c.dims(1), c.integer("allowzero", 0) == 0);
+  const bool zero_copies = c.integer("allowzero", 0) == 0;
+  if (const KnownTensor* known = c.known(1)) return reshape_to(c, known->values, zero_copies);
+  if (!c.type(1).shape[0].is_constant()) c.unsupported("a number of dimensions that depends on the shapes");
+  const std::vector<std::optional<Dim>> given = c.importer().sizes().followed(c.value(1));
+  Shape target;
+  if (std::ranges::all_of(given, [](const auto& d) { return d.has_value(); }))
+    for (const auto& d : given) target.push_back(*d);
+  else
+    target = resolved_shape(c, given, zero_copies);
+  reshape_to(c, std::move(target), zero_copies);
 }
 
 void reshape_by_attribute(Call& c) {

@@ -122,7 +122,7 @@ std::vector<int> leading_axes(Call& c, size_t count) {
 }
 
 void slice(Call& c) {
-  SliceOperands s{c.dims(1), c.dims(2), {}, {}};
+  SliceOperands s{c.positions(1), c.positions(2), {}, {}};
   const auto axes = c.axes(c.rank(0), 3);
   s.axes = axes ? *axes : leading_axes(c, s.starts.size());
   s.steps = c.has(4) ? c.integers(4) : std::vector<int64_t>(s.starts.size(), 1);
@@ -190,7 +190,7 @@ void pad_with(Call& c, const Padding& p, std::optional<Value> value) {
 
 void pad(Call& c) {
   const auto axes = c.axes(c.rank(0), 3);
-  const Padding p = padding_of(c, c.dims(1), axes ? *axes : counting(0, c.rank(0)));
+  const Padding p = padding_of(c, c.positions(1), axes ? *axes : counting(0, c.rank(0)));
   pad_with(c, p, c.has(2) ? std::optional(c.value(2)) : std::nullopt);
 }
 

@@ -79,10 +79,35 @@ std::optional<Dim> range_count(Call& c) {
   return Dim(static_cast<int64_t>(std::max(count, 0.0)));
 }
 
+// The number of steps where only the run knows it: max(ceil((limit - start) / delta), 0), and an error for a delta of
+// 0, which comes out as a negative size.
+Dim range_count_in_run(Call& c) {
+  Compose m(c.builder());
+  const auto scalar = [&](size_t i) { return c.builder().reshape(c.value(i), {1}); };
+  const bool floats = is_float(c.element(0));
+  const DataType type = floats ? DataType::float64 : DataType::int64;
+  const Value start = c.builder().cast(scalar(0), type), limit = c.builder().cast(scalar(1), type),
+              delta = c.builder().cast(scalar(2), type);
+  const Value distance = m.sub(limit, start);
+  Value count;
+  if (floats) {
+    count = c.builder().cast(m.max(m.map(ScalarOp::ceil, m.div(distance, delta)), 0.0), DataType::int64);
+  } else {
+    // Both with the sign that makes the step positive.
+    const Value down = m.less(delta, 0.0);
+    const Value step = m.max(m.select(down, m.neg(delta), delta), 1.0);
+    const Value whole = m.max(m.select(down, m.neg(distance), distance), 0.0);
+    count = m.div(m.add(whole, m.sub(step, 1.0)), step);
+  }
+  const Value no_step = m.map(ScalarOp::equal, delta, m.like(delta, 0));
+  count = m.select(no_step, m.like(count, -1), count);
+  return c.importer().sizes().elements(count, RuntimeSizes::Sign::size, std::string(c.node().outputs[0]))[0];
+}
+
 // start + i * delta
 void range(Call& c) {
-  const std::optional<Dim> count = range_count(c);
-  if (!count) c.unsupported("a range whose length depends on data");
+  std::optional<Dim> count = range_count(c);
+  if (!count) count = range_count_in_run(c);
   Compose m(c.builder());
   const DataType type = c.element(0);
   Value result = c.builder().iota({type, {*count}}, 0);

@@ -4,63 +4,12 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "numerics/reduction.h"
 #include "schedule/lower/lowering.h"
 
 namespace fusewise::schedule {
 
 using kernel::Scope;
 using kernel::Type;
-
-namespace {
-
-template <class T>
-Scalar identity_scalar(Combine combine, DataType type) {
-  const T value = fusewise::identity_of<T>(combine);
-  return is_float(type) ? Scalar{type, static_cast<double>(value), 0}
-                        : Scalar{type, 0, static_cast<int64_t>(value)};
-}
-
-Scalar reduction_identity(Combine combine, DataType type) {
-  switch (type) {
-    case DataType::boolean:
-      return identity_scalar<bool>(combine, type);
-    case DataType::int8:
-      return identity_scalar<int8_t>(combine, type);
-    case DataType::int16:
-      return identity_scalar<int16_t>(combine, type);
-    case DataType::int32:
-      return identity_scalar<int32_t>(combine, type);
-    case DataType::int64:
-      return identity_scalar<int64_t>(combine, type);
-    case DataType::uint8:
-      return identity_scalar<uint8_t>(combine, type);
-    case DataType::uint16:
-      return identity_scalar<uint16_t>(combine, type);
-    case DataType::uint32:
-      return identity_scalar<uint32_t>(combine, type);
-    case DataType::uint64:
-      return identity_scalar<uint64_t>(combine, type);
-    case DataType::float32:
-      return identity_scalar<float>(combine, type);
-    case DataType::float64:
-      return identity_scalar<double>(combine, type);
-    default:
-      throw InternalError("no reduction accumulates in this type");
-  }
-}
-
-}  // namespace
-
-ExprId Lowering::identity_of(Combine combine, DataType type) {
-  const Scalar identity = reduction_identity(combine, type);
-  return is_float(type) ? builder_.floating({type, 1}, identity.f) : builder_.constant({type, 1}, identity.i);
-}
-
-ExprId Lowering::combined(Combine combine, DataType type, ExprId a, ExprId b) {
-  static constexpr ScalarOp ops[] = {ScalarOp::add, ScalarOp::mul, ScalarOp::max, ScalarOp::min};
-  return builder_.apply(ops[static_cast<size_t>(combine)], {type, 1}, a, b);
-}
 
 BufferId Lowering::register_buffer(const char* name, DataType type, int64_t elements,
                                    std::vector<StmtId>& statements) {

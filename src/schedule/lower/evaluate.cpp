@@ -12,46 +12,6 @@ using kernel::ExprKind;
 using kernel::Native;
 using kernel::Type;
 
-ExprId Lowering::dim_expr(const Dim& dim) {
-  ExprId sum = builder_.integer(dim.constant_part());
-  for (const Dim::Term& term : dim.terms()) {
-    ExprId product = builder_.integer(term.coefficient);
-    for (const Dim::AtomPtr& atom : term.factors) {
-      ExprId value = kernel::none;
-      if (atom->kind == Dim::Atom::Kind::symbol) {
-        const auto [it, added] = parameters_.emplace(atom->name, static_cast<int>(parameters_.size()));
-        if (added) {
-          result_.kernel.parameters.push_back("p" + std::to_string(it->second));
-          result_.parameters.push_back(Dim::symbol(atom->name));
-        }
-        value = builder_.parameter(it->second);
-      } else {
-        const ExprId a = dim_expr(atom->a), b = dim_expr(atom->b);
-        switch (atom->kind) {
-          case Dim::Atom::Kind::floor_div:
-            value = builder_.floor_div(a, b);
-            break;
-          case Dim::Atom::Kind::ceil_div:
-            value = builder_.floor_div(builder_.sub(builder_.add(a, b), builder_.integer(1)), b);
-            break;
-          case Dim::Atom::Kind::modulo:
-            value = builder_.floor_mod(a, b);
-            break;
-          case Dim::Atom::Kind::min:
-            value = builder_.min(a, b);
-            break;
-          default:
-            value = builder_.max(a, b);
-            break;
-        }
-      }
-      product = builder_.mul(product, value);
-    }
-    sum = builder_.add(sum, product);
-  }
-  return sum;
-}
-
 ExprId Lowering::linear_expr(const LinearIndex& index, const Coordinates& axes) {
   ExprId sum = dim_expr(index.constant);
   for (const graph::AxisTerm& term : index.terms)
@@ -97,12 +57,6 @@ ExprId Lowering::both(ExprId a, ExprId b) {
   if (b == kernel::none) return a;
   const ExprId result = builder_.logical_and(a, b);
   return builder_.constant_value(result) == 1 ? kernel::none : result;
-}
-
-ExprId Lowering::convert(ExprId value, DataType to) {
-  const Type type = result_.kernel.expr(value).type;
-  if (type.element == to) return value;
-  return builder_.apply(ScalarOp::cast, {to, type.lanes}, value);
 }
 
 bool Lowering::varies(Edge& edge, ExprId expr) {

@@ -9,21 +9,12 @@
 namespace fusewise::schedule {
 
 Lowering::Lowering(const RegionForms& forms, const Tree& tree, const LowerOptions& options)
-    : forms_(forms), tree_(tree), options_(options), builder_(result_.kernel) {
+    : forms_(forms), tree_(tree), options_(options) {
   storage_.resize(tree.stages.size());
   ring_done_.resize(tree.stages.size(), kernel::none);
-  const auto argument = [&](Value value, bool written) {
-    if (arguments_.count(value)) return;
-    kernel::Buffer buffer;
-    buffer.name = "a" + std::to_string(arguments_.size());
-    buffer.element = forms_.graph->type(value).element;
-    buffer.written = written;
-    arguments_[value] = builder_.buffer(buffer);
-    result_.arguments.push_back(value);
-  };
-  for (Value v : forms_.inputs) argument(v, false);
-  for (Value v : forms_.region.outputs) argument(v, true);
-  for (Value v : tree_.temporaries) argument(v, true);
+  for (Value v : forms_.inputs) add_argument(*forms_.graph, v, false);
+  for (Value v : forms_.region.outputs) add_argument(*forms_.graph, v, true);
+  for (Value v : tree_.temporaries) add_argument(*forms_.graph, v, true);
   for (const Chain& chain : tree_.chains) {
     partials_.emplace_back();
     if (!chain.split()) continue;

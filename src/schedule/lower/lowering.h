@@ -16,6 +16,7 @@
 #include "kernel/kernel.h"
 #include "schedule/lower.h"
 #include "schedule/lower/boxes.h"
+#include "schedule/lower/emitter.h"
 #include "schedule/tree.h"
 
 namespace fusewise::schedule {
@@ -25,16 +26,11 @@ using graph::Guard;
 using graph::IndexExpr;
 using graph::LinearIndex;
 using graph::Read;
-using kernel::BufferId;
-using kernel::ExprId;
-using kernel::LoopKind;
-using kernel::StmtId;
-using kernel::VariableId;
 
 // Guards of reading maps that hold everywhere in the part of the nest that is being emitted.
 using KnownGuards = std::set<std::pair<NodeId, const Guard*>>;
 
-class Lowering {
+class Lowering : Emitter {
  public:
   Lowering(const RegionForms& forms, const Tree& tree, const LowerOptions& options);
   LoweredKernel run();
@@ -52,7 +48,6 @@ class Lowering {
   using Continuation = std::function<StmtId(const Box&, const KnownGuards&)>;
 
   // --- evaluate.cpp
-  ExprId dim_expr(const Dim& dim);
   ExprId linear_expr(const LinearIndex& index, const Coordinates& axes);
   ExprId index_expr(NodeId node, const IndexExpr& index, const Coordinates& axes, ExprId mask);
   ExprId guard_expr(NodeId node, const Guard& guard, const Coordinates& axes, ExprId mask);
@@ -67,7 +62,6 @@ class Lowering {
   ExprId masked_load(BufferId buffer, ExprId address, ExprId mask);
   struct Edge;
   bool varies(Edge& edge, ExprId expr);
-  ExprId convert(ExprId value, DataType to);
   ExprId both(ExprId a, ExprId b);
 
   // --- boxes_of_tree.cpp
@@ -116,8 +110,6 @@ class Lowering {
   // The next axis whose remaining extent the innermost body cannot take, with the tile to cut it by; -1 if none.
   std::pair<int, int64_t> unfinished_axis(int stage, const Box& box) const;
   int64_t body_limit(const Stage& stage, int axis) const;
-  StmtId serial_loop(const char* name, ExprId count, const std::function<StmtId(ExprId)>& body,
-                     LoopKind kind = LoopKind::serial);
 
   // The register tile of a body: loops over its axes, and the element's place in a dense tile.
   struct Tile {
@@ -146,8 +138,6 @@ class Lowering {
                         int reduction, std::vector<const Guard*>& open, const std::optional<Part>& part);
   StmtId update(int stage, const Box& box, const Tile& tile, BufferId accumulators, const Coordinates& axes,
                 const std::vector<const Guard*>& open);
-  ExprId combined(Combine combine, DataType type, ExprId a, ExprId b);
-  ExprId identity_of(Combine combine, DataType type);
   BufferId register_buffer(const char* name, DataType type, int64_t elements,
                            std::vector<StmtId>& statements);
   bool uniform(const Guard& guard, const Box& box, const Form& form) const;
@@ -232,15 +222,10 @@ class Lowering {
   const Stage& stage(int index) const { return tree_.stages[static_cast<size_t>(index)]; }
   const Shape& shape_of(NodeId node) const { return forms_.graph->type({node, 0}).shape; }
   DataType element_of(NodeId node) const { return forms_.graph->type({node, 0}).element; }
-  ExprId zero() { return builder_.integer(0); }
 
   const RegionForms& forms_;
   const Tree& tree_;
   LowerOptions options_;
-  LoweredKernel result_;
-  kernel::Builder builder_;
-  std::map<Value, BufferId> arguments_;
-  std::map<std::string, int> parameters_;
   std::vector<std::optional<Storage>> storage_;  // per stage, while it is visible
   std::vector<VariableId> ring_done_;            // per sliding stage: the first coordinate not computed yet
   // A loop around what is being evaluated some of whose iterations stand for elements that do not exist: lanes of a

@@ -12,20 +12,6 @@ namespace fusewise::schedule {
 using kernel::Scope;
 using kernel::Type;
 
-StmtId Lowering::serial_loop(const char* name, ExprId count, const std::function<StmtId(ExprId)>& body,
-                             LoopKind kind) {
-  const auto constant = builder_.constant_value(count);
-  if (kind != LoopKind::block) {
-    if (constant && *constant <= 0) return builder_.block({});
-    if (constant == 1) return body(zero());
-  }
-  const VariableId variable = builder_.variable(name, {DataType::int64, 1});
-  builder_.set_range(variable, 0,
-                     constant ? std::max<int64_t>(*constant - 1, 0) : std::numeric_limits<int64_t>::max());
-  builder_.set_bound(variable, count);
-  return builder_.loop(kind, variable, zero(), count, 1, body(builder_.read(variable)));
-}
-
 // What the grid loops of a root cut: its result, and of a partial one the reduced axes too.
 Box Lowering::grid_box(const Stage& root) {
   Box box;

@@ -78,6 +78,11 @@ struct DeviceExecutable::State {
 
 // Constants are written and once steps run.
 void DeviceExecutable::State::load() {
+  for (const Step& step : program.run_steps)
+    if (step.kind == StepKind::host)
+      throw UnsupportedError("not supported yet: the host function '" +
+                             program.host_calls[step.kernel].function +
+                             "', and sizes that only the run knows, on an OpenCL device; use --target cpu");
   std::vector<const DeviceMemory*> memory(program.buffers.size(), nullptr);
   for (program::BufferId id = 0; id < program.buffers.size(); ++id) {
     const program::Buffer& buffer = program.buffers[id];
@@ -161,7 +166,8 @@ int64_t DeviceExecutable::resident_bytes() const { return state_->resident_bytes
 
 std::shared_ptr<const Binding> DeviceExecutable::bind(
     std::span<const std::vector<int64_t>> input_shapes) const {
-  auto binding = std::make_shared<Binding>(bind_shapes(state_->program, input_shapes));
+  auto binding =
+      std::make_shared<Binding>(bind_shapes(state_->program, segments_of(state_->program), input_shapes));
   binding->owner = state_.get();
   return binding;
 }
