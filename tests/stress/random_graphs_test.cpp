@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "graph/form.h"
 #include "numerics/scalar_op.h"
 #include "stress/graph_stress.h"
 
@@ -25,8 +26,11 @@ TEST(RandomGraphs, InterpretedKernelsAreRight) {
     const auto it = summary.coverage.find(what);
     EXPECT_GE(it == summary.coverage.end() ? 0 : it->second, least) << what;
   };
-#define OP(name, kind, arity) \
-  if (std::string(#name) != "map") covers("op " #name, 5);
+  // Nodes that stand alone (kinds sweep and opaque) are not among the random ones yet.
+#define OP(name, kind, arity)                                                   \
+  if (std::string(#name) != "map" && graph::Kind::kind != graph::Kind::sweep && \
+      graph::Kind::kind != graph::Kind::opaque)                                 \
+    covers("op " #name, 5);
 #include "graph/ops.def"
 #undef OP
 #define SCALAR_OP(name, arity, class_) covers(fmt::format("op {}", name_of(ScalarOp::name)), 1);
