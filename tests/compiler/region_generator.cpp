@@ -26,6 +26,7 @@ RegionCase random_region(uint64_t seed) {
   Random random(~seed);
   GraphOptions options;
   options.most_operations = random.one_of<int64_t>({8, 8, 20});
+  options.alone = false;  // regions have none
   RegionCase result{random_graph(seed, options), seed, {}};
   if (!random.chance(45)) return result;
   for (graph::NodeId n = 0; n < result.graph.size(); ++n) {

@@ -7,9 +7,9 @@
 #include <functional>
 #include <memory>
 
-#include "graph/interpreter/bind.h"
 #include "graph/text.h"
 #include "import/import.h"
+#include "support/random_graphs/run_symbols.h"
 
 namespace fusewise::test {
 
@@ -53,7 +53,7 @@ GraphCase imported(const OnnxBuilder& model, std::vector<Tensor> inputs) {
   GraphCase result;
   result.graph = import_onnx(std::as_bytes(std::span(*owner)), owner, "", {});
   result.inputs = std::move(inputs);
-  result.symbols = graph::bind_symbols(result.graph, result.inputs);
+  result.symbols = run_symbols(result.graph, result.inputs);
   return result;
 }
 

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "graph/builder.h"
-#include "graph/interpreter/bind.h"
 #include "graph/text.h"
+#include "support/random_graphs/run_symbols.h"
 
 namespace fusewise::test {
 
@@ -52,7 +52,7 @@ GraphCase graph_of(const Case& text) {
     for (const Dim& d : data->type.shape) shape.push_back(d.value());
     result.inputs.push_back(Tensor::copy_of(data->type.element, shape, data->bytes));
   }
-  result.symbols = graph::bind_symbols(result.graph, result.inputs);
+  result.symbols = run_symbols(result.graph, result.inputs);
   return result;
 }
 

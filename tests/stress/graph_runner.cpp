@@ -203,16 +203,30 @@ class Attempt {
         throw InternalError(fmt::format("a run writes to input {}", i));
     return first;
   }
+  // Gives memory for outputs whose size only the run knows.
+  struct LateOutputs final : runtime::OutputMemory {
+    LateOutputs(const program::Program& of_program, std::vector<Tensor>& to)
+        : program(of_program), outputs(to) {}
+    void* place(uint32_t output, std::span<const int64_t> shape) override {
+      outputs[output] = Tensor(program.outputs[output].type, {shape.begin(), shape.end()});
+      return outputs[output].mutable_bytes().data();
+    }
+    const program::Program& program;
+    std::vector<Tensor>& outputs;
+  };
+
   static std::vector<Tensor> once(const runtime::Executable& executable, const runtime::Binding& binding,
                                   const std::vector<Tensor>& inputs) {
-    std::vector<Tensor> outputs;
+    std::vector<Tensor> outputs(binding.output_shapes.size());
     std::vector<const void*> from;
-    std::vector<void*> to;
+    std::vector<void*> to(outputs.size(), nullptr);
     for (const Tensor& t : inputs) from.push_back(t.bytes().data());
-    for (size_t i = 0; i < binding.output_shapes.size(); ++i)
-      outputs.emplace_back(executable.program().outputs[i].type, binding.output_shapes[i]);
-    for (Tensor& t : outputs) to.push_back(t.mutable_bytes().data());
-    const runtime::Status status = executable.run(binding, from, to);
+    LateOutputs late(executable.program(), outputs);
+    for (uint32_t i = 0; i < outputs.size(); ++i)
+      if (!executable.is_late(i)) to[i] = late.place(i, binding.output_shapes[i]);
+    runtime::RunOptions options;
+    options.output_memory = &late;
+    const runtime::Status status = executable.run(binding, from, to, options);
     if (!status.ok()) throw InternalError("the run failed: " + status.message);
     return outputs;
   }

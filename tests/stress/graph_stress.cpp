@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "codegen/codegen.h"
+#include "graph/text.h"
 #include "support/random.h"
 
 namespace fusewise::test {
@@ -67,6 +68,13 @@ void count_graph(const GraphCase& what, Counts& seen) {
         node.operands.empty() ? type.element : what.graph.type(node.operands.back()).element;
     found[fmt::format("type {}", name_of(element))] = true;
     if (name == "cast") found[fmt::format("cast {} to {}", name_of(element), name_of(type.element))] = true;
+    if (const auto* a = std::get_if<graph::HostAttributes>(&node.attributes))
+      found[fmt::format("host {}", hostops::name_of(a->function))] = true;
+    if (const auto* a = std::get_if<graph::ScatterAttributes>(&node.attributes))
+      found[fmt::format("scatter {}", graph::name_of(a->update))] = true;
+    if (const auto* a = std::get_if<graph::PrefixAttributes>(&node.attributes))
+      found[fmt::format("prefix {}{}{}", graph::name_of(a->combine), a->exclusive ? " exclusive" : "",
+                        a->reverse ? " reverse" : "")] = true;
     if (const auto* a = std::get_if<graph::ConvolutionAttributes>(&node.attributes)) {
       found[fmt::format("convolution {}-d", a->strides.size())] = true;
       if (a->groups > 1) found["convolution grouped"] = true;

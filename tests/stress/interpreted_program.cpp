@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "hostops/hostops.h"
 #include "kernel/interpreter.h"
 #include "kernel/verifier.h"
 #include "runtime/binding.h"
@@ -22,14 +23,14 @@ class Run {
  public:
   Run(const program::Program& program, std::span<const kernel::Kernel> kernels,
       std::span<const Tensor> inputs)
-      : program_(program), kernels_(kernels) {
+      : program_(program), kernels_(kernels), inputs_(inputs), segments_(runtime::segments_of(program)) {
     std::vector<std::vector<int64_t>> shapes;
     for (const Tensor& input : inputs) shapes.push_back(input.shape);
-    binding_ = runtime::bind_shapes(program, runtime::segments_of(program), shapes);
-    arena_.assign(static_cast<size_t>(binding_.arena_bytes), poison);
+    binding_ = runtime::bind_shapes(program, segments_, shapes);
+    arenas_.resize(segments_.count());
     own_.resize(program.buffers.size());
     places_.resize(program.buffers.size(), nullptr);
-    for (BufferId id = 0; id < places_.size(); ++id) places_[id] = place_of(id, inputs);
+    place_segment(0);
     for (const program::Step& step : program.once_steps) run_step(step);
     for (const program::Step& step : program.run_steps) run_step(step);
   }
@@ -47,10 +48,13 @@ class Run {
  private:
   const program::Program& program_;
   std::span<const kernel::Kernel> kernels_;
+  std::span<const Tensor> inputs_;
+  runtime::Segments segments_;
   runtime::Binding binding_;
-  std::vector<std::byte> arena_;
+  std::vector<std::vector<std::byte>> arenas_;  // by segment
   std::vector<std::vector<std::byte>> own_;  // by buffer
-  std::vector<std::byte*> places_;           // by buffer
+  std::vector<std::byte*> places_;           // by buffer; null before its segment
+  uint32_t segment_ = 0;
   std::vector<bool> started_ = std::vector<bool>(program_.buffers.size(), false);
 
   size_t bytes_of_buffer(BufferId id) const { return static_cast<size_t>(binding_.buffer_bytes[id]); }
@@ -61,12 +65,13 @@ class Run {
                                            : bytes_of_buffer(id);
   }
 
-  std::byte* place_of_base(BufferId id, std::span<const Tensor> inputs) {
-    if (!places_[id]) places_[id] = place_of(id, inputs);
-    return places_[id];
+  void place_segment(uint32_t segment) {
+    arenas_[segment].assign(static_cast<size_t>(binding_.block_bytes[segment]), poison);
+    for (BufferId id = 0; id < places_.size(); ++id)
+      if (segments_.of_buffer[id] == segment) places_[id] = place_of(id);
   }
 
-  std::byte* place_of(BufferId id, std::span<const Tensor> inputs) {
+  std::byte* place_of(BufferId id) {
     if (places_[id]) return places_[id];
     const program::Buffer& buffer = program_.buffers[id];
     const auto take = [&](const void* from) {
@@ -76,15 +81,16 @@ class Run {
     };
     switch (buffer.kind) {
       case BufferKind::input:
-        return take(inputs[buffer.index].bytes().data());
+        return take(inputs_[buffer.index].bytes().data());
       case BufferKind::constant:
         return take(program_.constants[buffer.index].bytes.span.data());
       case BufferKind::dims:
         return take(binding_.dims_values[id].data());
       case BufferKind::arena:
-        return arena_.data() + binding_.arena_offsets[id];
+        return arenas_[segments_.of_buffer[id]].data() + binding_.arena_offsets[id];
       case BufferKind::view:
-        return place_of_base(buffer.base, inputs) + binding_.view_offsets[id];
+        places_[buffer.base] = place_of(buffer.base);
+        return places_[buffer.base] + binding_.view_offsets[id];
       case BufferKind::output:
       case BufferKind::once:
         own_[id].assign(bytes_of_buffer(id), buffer.zero_fill ? std::byte{0} : poison);
@@ -134,12 +140,53 @@ class Run {
     std::vector<std::byte> before, after;
   };
 
+  class HostReceiver final : public hostops::Receiver {
+   public:
+    HostReceiver(Run& run, const program::Step& step, size_t operands)
+        : run_(run), step_(step), operands_(operands) {}
+    void bind(std::span<const int64_t> sizes) override {
+      check(sizes.size() == step_.binds.size(), "a host function binds another number of symbols");
+      if (!sizes.empty()) run_.bind_next_segment(step_, sizes);
+      run_.start_buffers(step_);
+    }
+    std::byte* result(size_t index) override { return run_.places_[step_.buffers.at(operands_ + index)]; }
+
+   private:
+    Run& run_;
+    const program::Step& step_;
+    size_t operands_;
+  };
+
+  void bind_next_segment(const program::Step& step, std::span<const int64_t> sizes) {
+    for (size_t i = 0; i < sizes.size(); ++i) binding_.symbols[step.binds[i]] = sizes[i];
+    ++segment_;
+    runtime::bind_segment(program_, segments_, segment_, binding_);
+    place_segment(segment_);
+  }
+
+  void run_host(const program::Step& step) {
+    const program::HostCall& call = program_.host_calls[step.kernel];
+    const auto function = hostops::function_of(call.function);
+    check(function.has_value(), "a host function that there is not");
+    std::vector<std::vector<int64_t>> shapes;
+    for (const program::HostCall::Operand& operand : call.operands) {
+      shapes.emplace_back();
+      for (const Dim& extent : operand.shape) shapes.back().push_back(extent.evaluate(binding_.symbols));
+    }
+    std::vector<hostops::Operand> operands;
+    for (size_t i = 0; i < shapes.size(); ++i)
+      operands.push_back({call.operands[i].type, shapes[i], places_[step.buffers[i]]});
+    std::vector<int64_t> parameters;
+    for (const Dim& p : step.parameters) parameters.push_back(p.evaluate(binding_.symbols));
+    HostReceiver receiver(*this, step, operands.size());
+    hostops::Scratch scratch;
+    hostops::call(*function, operands, parameters, receiver, scratch);
+  }
+
   void run_step(const program::Step& step) {
+    if (step.kind == program::StepKind::host) return run_host(step);
     start_buffers(step);
     if (step.kind == program::StepKind::copy) return copy(step);
-    if (step.kind == program::StepKind::host)
-      throw UnsupportedError("not supported yet: interpreting the host function '" +
-                             program_.host_calls[step.kernel].function + "' of step '" + step.label + "'");
     const kernel::Kernel& kernel = kernels_[step.kernel];
     kernel::verify(kernel);
     // The kernel interpreter wants its arguments apart: operands that the result replaces, parts that interleave.

@@ -26,16 +26,20 @@ TEST(RandomGraphs, InterpretedKernelsAreRight) {
     const auto it = summary.coverage.find(what);
     EXPECT_GE(it == summary.coverage.end() ? 0 : it->second, least) << what;
   };
-  // Nodes that stand alone (kinds sweep and opaque) are not among the random ones yet.
-#define OP(name, kind, arity)                                                   \
-  if (std::string(#name) != "map" && graph::Kind::kind != graph::Kind::sweep && \
-      graph::Kind::kind != graph::Kind::opaque)                                 \
-    covers("op " #name, 5);
+#define OP(name, kind, arity) \
+  if (std::string(#name) != "map") covers("op " #name, 5);
 #include "graph/ops.def"
 #undef OP
 #define SCALAR_OP(name, arity, class_) covers(fmt::format("op {}", name_of(ScalarOp::name)), 1);
 #include "numerics/scalar_ops.def"
 #undef SCALAR_OP
+#define FUNCTION(name, least, most, results) covers("host " #name, 2);
+#include "hostops/functions.def"
+#undef FUNCTION
+  for (const char* how : {"replace", "sum", "product", "max", "min"}) covers(fmt::format("scatter {}", how), 2);
+  for (const char* how : {"", " exclusive", " reverse", " exclusive reverse"})
+    covers(fmt::format("prefix sum{}", how), 2);
+  for (const char* how : {"product", "max", "min"}) covers(fmt::format("prefix {}", how), 1);
   for (const char* type : {"boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
                            "uint64", "float16", "bfloat16", "float32", "float64"})
     covers(fmt::format("type {}", type), 3);

@@ -32,14 +32,18 @@ class Chooser {
         once_(graph_.size(), false),
         needed_(graph_.size(), false),
         cluster_(graph_.size(), -1),
-        again_(graph_.size()) {
+        again_(graph_.size()),
+        binders_(graph::symbol_binders(graph_)) {
+    binders_.resize(graph_.size());
     const cost::GraphFacts facts = cost::graph_facts(graph_, planned.plan_options.machine, symbols);
     for (NodeId n = 0; n < graph_.size(); ++n) once_[n] = facts.at(n).constant_only;
     for (const graph::GraphOutput& o : graph_.outputs) needed_[o.value.node] = true;
     for (NodeId n = static_cast<NodeId>(graph_.size()); n-- > 0;) {
-      if (needed_[n])
+      if (needed_[n]) {
         for (Value v : graph_.node(n).operands) needed_[v.node] = true;
-      needed_[n] = needed_[n] && graph::has_form(graph_, n);
+        for (NodeId binder : binders_[n]) needed_[binder] = true;
+      }
+      needed_[n] = needed_[n] && (graph::has_form(graph_, n) || graph::stands_alone(graph_, n));
       if (needed_[n]) cluster_[n] = static_cast<int>(n);
     }
   }
@@ -61,6 +65,20 @@ class Chooser {
   std::vector<bool> once_, needed_;
   std::vector<int> cluster_;             // by node; the clusters are numbered by one of their nodes
   std::vector<std::set<NodeId>> again_;  // by cluster: nodes of others that it computes, too
+  std::vector<std::vector<NodeId>> binders_;  // by node: of the symbols that it speaks of
+
+  // What a kernel computes before this node: operands, and what binds symbols of the node or of dimensions that it reads.
+  std::set<NodeId> producers_of(NodeId node) const {
+    std::set<NodeId> producers(binders_[node].begin(), binders_[node].end());
+    for (Value v : graph_.node(node).operands) {
+      if (cluster_[v.node] >= 0)
+        producers.insert(v.node);
+      else
+        producers.insert(binders_[v.node].begin(), binders_[v.node].end());
+    }
+    return producers;
+  }
+  bool alone(NodeId node) const { return graph::stands_alone(graph_, node); }
 
   // Producers before consumers; empty where clusters wait for each other.
   std::vector<int> order() const {
@@ -69,9 +87,9 @@ class Chooser {
     for (NodeId n = 0; n < graph_.size(); ++n) {
       if (cluster_[n] < 0) continue;
       waiting.insert(cluster_[n]);
-      for (Value v : graph_.node(n).operands)
-        if (cluster_[v.node] >= 0 && cluster_[v.node] != cluster_[n])
-          before[static_cast<size_t>(cluster_[n])].insert(cluster_[v.node]);
+      for (NodeId producer : producers_of(n))
+        if (cluster_[producer] != cluster_[n])
+          before[static_cast<size_t>(cluster_[n])].insert(cluster_[producer]);
     }
     std::vector<int> result;
     while (!waiting.empty()) {
@@ -88,6 +106,7 @@ class Chooser {
 
   void merge(NodeId a, NodeId b) {
     if (cluster_[a] < 0 || cluster_[b] < 0 || cluster_[a] == cluster_[b] || once_[a] != once_[b]) return;
+    if (alone(a) || alone(b)) return;
     const std::vector<int> kept = cluster_;
     const int from = cluster_[a], to = cluster_[b];
     for (int& c : cluster_)
@@ -118,9 +137,10 @@ class Chooser {
     const int percent = random_.one_of({0, 15, 40});
     if (percent == 0) return;
     for (NodeId n = static_cast<NodeId>(graph_.size()); n-- > 0;) {
+      if (alone(n)) continue;
       for (const int c : readers_of(n))
-        if (c != cluster_[n] && cluster_[n] >= 0 && once_[n] == once_[static_cast<size_t>(c)] &&
-            random_.chance(percent))
+        if (c != cluster_[n] && cluster_[n] >= 0 && !alone(static_cast<NodeId>(c)) &&
+            once_[n] == once_[static_cast<size_t>(c)] && random_.chance(percent))
           again_[static_cast<size_t>(c)].insert(n);
     }
   }
@@ -155,18 +175,19 @@ class Chooser {
       fusion::PlannedRegion planned;
       for (NodeId n = static_cast<NodeId>(graph_.size()); n-- > 0;) {
         if (cluster_[n] == c && demanded[n]) {
-          planned.region.outputs.push_back({n, 0});
+          for (auto r = static_cast<uint32_t>(graph_.node(n).results.size()); r-- > 0;)
+            planned.region.outputs.push_back({n, r});
           member[n] = true;
         }
         if (!member[n]) continue;
         planned.region.nodes.push_back(n);
-        for (Value v : graph_.node(n).operands) (computes(c, v.node) ? member : demanded)[v.node] = true;
+        for (NodeId producer : producers_of(n)) (computes(c, producer) ? member : demanded)[producer] = true;
       }
       if (planned.region.outputs.empty()) continue;
       std::reverse(planned.region.nodes.begin(), planned.region.nodes.end());
       std::reverse(planned.region.outputs.begin(), planned.region.outputs.end());
       planned.once = once_[planned.region.nodes.front()];
-      if (!schedule(planned)) {
+      if (!alone(planned.region.nodes.front()) && !schedule(planned)) {
         take_apart(c, planned.region);
         return std::nullopt;
       }

@@ -8,11 +8,11 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/dead_nodes.h"
-#include "graph/interpreter/bind.h"
 #include "graph/interpreter/interpreter.h"
 #include "graph/shape_rules.h"
 #include "graph/verifier.h"
 #include "numerics/scalar_op.h"
+#include "support/random_graphs/run_symbols.h"
 
 namespace fusewise::test {
 
@@ -27,7 +27,7 @@ namespace {
 
 // How a rebuilt graph differs.
 struct Edit {
-  std::map<NodeId, Tensor> to_input;   // these nodes become inputs
+  std::map<NodeId, std::vector<Tensor>> to_input;  // results of these nodes become inputs
   std::map<NodeId, Value> to_operand;  // these are replaced by one of their operands
   std::set<size_t> without_output;
   std::function<Dim(const Dim&)> dim = [](const Dim& d) { return d; };  // applied to every extent
@@ -71,19 +71,23 @@ class Rebuilder {
     std::vector<bool> used(graph.size(), false);
     for (size_t i = 0; i < graph.outputs.size(); ++i)
       if (!edit_.without_output.contains(i)) used[graph.outputs[i].value.node] = true;
+    const auto binders = graph::symbol_binders(graph);
     for (NodeId n = static_cast<NodeId>(graph.size()); n-- > 0;) {
-      if (!used[n] || edit_.to_input.contains(n)) continue;
+      if (!used[n]) continue;
+      if (!binders.empty())
+        for (NodeId binder : binders[n]) used[binder] = true;
+      if (edit_.to_input.contains(n)) continue;
       if (const auto it = edit_.to_operand.find(n); it != edit_.to_operand.end())
         used[it->second.node] = true;
       else
         for (Value v : graph.node(n).operands) used[v.node] = true;
     }
     for (NodeId n = 0; n < graph.size(); ++n)
-      if (used[n]) values_[n] = rebuilt(n);
+      if (used[n]) rebuild(n);
     for (size_t i = 0; i < graph.outputs.size(); ++i)
       if (!edit_.without_output.contains(i))
-        builder_.output(values_.at(graph.outputs[i].value.node), graph.outputs[i].name);
-    result_.symbols = graph::bind_symbols(result_.graph, result_.inputs);
+        builder_.output(values_.at(graph.outputs[i].value), graph.outputs[i].name);
+    result_.symbols = run_symbols(result_.graph, result_.inputs);
     check_symbols();
     graph::verify(result_.graph);
     return std::move(result_);
@@ -94,7 +98,7 @@ class Rebuilder {
   const Edit& edit_;
   GraphCase result_;
   GraphBuilder builder_;
-  std::map<NodeId, Value> values_;
+  std::map<Value, Value> values_;
 
   Shape changed(const Shape& shape) const {
     Shape result;
@@ -111,14 +115,24 @@ class Rebuilder {
     return builder_.input("x" + std::to_string(result_.inputs.size()), {type.element, shape});
   }
 
-  Value rebuilt(NodeId n) {
+  void rebuild(NodeId n) {
     const graph::Node& node = from_.graph.node(n);
+    const auto results = static_cast<uint32_t>(node.results.size());
     builder_.set_sources(node.sources);
+    if (const auto it = edit_.to_input.find(n); it != edit_.to_input.end()) {
+      for (uint32_t r = 0; r < results; ++r) values_[{n, r}] = add_input(node.results[r], it->second[r]);
+      return;
+    }
+    if (const auto it = edit_.to_operand.find(n); it != edit_.to_operand.end()) {
+      for (uint32_t r = 0; r < results; ++r) values_[{n, r}] = values_.at(it->second);
+      return;
+    }
+    const Value first = rebuilt(n, node);
+    for (uint32_t r = 0; r < results; ++r) values_[{n, r}] = {first.node, first.result + r};
+  }
+
+  Value rebuilt(NodeId n, const graph::Node& node) {
     const graph::TensorType& type = node.results[0];
-    if (const auto it = edit_.to_input.find(n); it != edit_.to_input.end())
-      return add_input(type, it->second);
-    if (const auto it = edit_.to_operand.find(n); it != edit_.to_operand.end())
-      return values_.at(it->second.node);
     if (node.op == Op::input)
       for (size_t i = 0; i < from_.graph.inputs.size(); ++i)
         if (from_.graph.inputs[i].node == n) return add_input(type, from_.inputs[i]);
@@ -130,7 +144,7 @@ class Rebuilder {
                                std::vector<std::byte>(t.bytes().begin(), t.bytes().end()));
     }
     std::vector<Value> operands;
-    for (Value v : node.operands) operands.push_back(values_.at(v.node));
+    for (Value v : node.operands) operands.push_back(values_.at(v));
     graph::Attributes attributes = node.attributes;
     if (auto* a = std::get_if<graph::BroadcastAttributes>(&attributes)) a->shape = changed(a->shape);
     if (auto* a = std::get_if<graph::ReshapeAttributes>(&attributes)) a->shape = changed(a->shape);
@@ -139,12 +153,13 @@ class Rebuilder {
       a->starts = changed(a->starts);
     }
     if (auto* a = std::get_if<graph::DimsAttributes>(&attributes)) a->dims = changed(a->dims);
+    if (auto* a = std::get_if<graph::HostAttributes>(&attributes)) a->parameters = changed(a->parameters);
     graph::TensorType stated = type;
     stated.shape = changed(type.shape);
     return builder_.append(node.op, std::move(operands), std::move(attributes), stated);
   }
 
-  // Symbols that no input's shape gives a value make no program.
+  // Symbols that nothing gives a value make no program.
   void check_symbols() const {
     for (NodeId n = 0; n < result_.graph.size(); ++n)
       for (const Dim& d : result_.graph.type({n, 0}).shape) d.evaluate(result_.symbols);
@@ -216,10 +231,12 @@ class Shrinker {
       if (n >= best_.graph.size()) continue;
       if (graph::kind_of(best_.graph.node(n).op) == graph::Kind::source) continue;
       graph::InterpretOptions options;
-      options.also = {{n, 0}};
+      const size_t outputs = best_.graph.outputs.size();
+      for (uint32_t r = 0; r < best_.graph.node(n).results.size(); ++r) options.also.push_back({n, r});
       Edit edit;
       try {
-        edit.to_input[n] = graph::interpret(best_.graph, best_.inputs, options).back();
+        std::vector<Tensor> values = graph::interpret(best_.graph, best_.inputs, options);
+        edit.to_input[n].assign(values.begin() + static_cast<std::ptrdiff_t>(outputs), values.end());
       } catch (const std::exception&) {
         continue;
       }
@@ -286,6 +303,7 @@ class Shrinker {
             candidate.inputs[i] = cropped(
                 candidate.inputs[i],
                 extents(candidate.graph.type({candidate.graph.inputs[i].node, 0}).shape, candidate.symbols));
+          candidate.symbols = run_symbols(candidate.graph, candidate.inputs);
         } catch (const std::exception&) {
           continue;
         }

@@ -39,6 +39,7 @@ std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs
       if (last[operand.node] == id) values[operand.node].clear();
     }
   }
+  if (options.symbols) *options.symbols = symbols;
   std::vector<Tensor> results;
   for (const Value& value : wanted) results.push_back(values[value.node][value.result]);
   return results;

@@ -16,6 +16,7 @@ struct InterpretOptions {
   int threads = 1;                                          // only splits the work
   std::vector<Value> also;                                  // values to return beside the outputs
   std::function<void(NodeId node, size_t nodes)> progress;  // before each node that is evaluated
+  SymbolValues* symbols = nullptr;  // receives the symbols' values, also of those that nodes bind
 };
 
 // Inputs in the order of Graph::inputs. Returns the outputs in order, then the values `also` names. Only what

@@ -40,11 +40,18 @@ bool Composer::try_operation() {
   static constexpr std::pair<Maker, int> blocks[] = {
       {&Composer::softmax, 4},   {&Composer::norm, 4},     {&Composer::layers, 4},
       {&Composer::attention, 2}, {&Composer::repeated, 2}, {&Composer::convolution_block, 3}};
+  static constexpr std::pair<Maker, int> alone[] = {
+      {&Composer::prefix, 5},   {&Composer::scatter, 6}, {&Composer::top_k, 3},
+      {&Composer::non_zero, 2}, {&Composer::unique, 2},  {&Composer::non_max_suppression, 1},
+      {&Composer::read_size, 2}};
   std::vector<Maker> choices;
   for (const auto& [maker, weight] : makers)
     choices.insert(choices.end(), static_cast<size_t>(weight), maker);
   if (options_.blocks)
     for (const auto& [maker, weight] : blocks)
+      choices.insert(choices.end(), static_cast<size_t>(weight), maker);
+  if (options_.alone)
+    for (const auto& [maker, weight] : alone)
       choices.insert(choices.end(), static_cast<size_t>(weight), maker);
   return try_maker(random_.one_of(choices));
 }
@@ -78,35 +85,38 @@ void Composer::check_node(graph::NodeId node) const {
   for (const graph::Requirement& r : graph::requirements_of(case_.graph, node))
     if (!graph::holds(r, case_.symbols)) throw Unfit{};
   // Also what is empty has no huge dimensions beside the 0.
-  int64_t extent = 1;
-  for (int64_t s : sizes({node, 0})) {
-    if (s < 0) throw Unfit{};
-    extent *= std::max<int64_t>(s, 1);
-    if (extent > 4 * options_.most_elements) throw Unfit{};
+  for (uint32_t r = 0; r < case_.graph.node(node).results.size(); ++r) {
+    int64_t extent = 1;
+    for (int64_t s : sizes({node, r})) {
+      if (s < 0) throw Unfit{};
+      extent *= std::max<int64_t>(s, 1);
+      if (extent > 4 * options_.most_elements) throw Unfit{};
+    }
   }
 }
 
-// Every symbol has to follow from the shape of an input.
+// Every symbol has to follow from the shape of an input, or a node binds it.
 void Composer::check_symbols() const {
-  std::set<std::string> bound;
+  std::set<std::string> bound = late_;
   for (const graph::GraphInput& input : case_.graph.inputs)
     for (const Dim& d : shape({input.node, 0}))
       if (const auto symbol = d.as_symbol()) bound.insert(*symbol);
   for (graph::NodeId n = 0; n < case_.graph.size(); ++n)
-    for (const Dim& d : shape({n, 0}))
-      for (const std::string& symbol : d.symbols())
-        if (!bound.contains(symbol)) throw Unfit{};
+    for (const std::string& symbol : graph::symbols_of(case_.graph.node(n)))
+      if (!bound.contains(symbol)) throw Unfit{};
 }
 
 // Every value that nothing reads, and now and then one that is read.
 void Composer::add_outputs() {
-  const auto users = graph::users(case_.graph);
+  std::set<Value> read, named;
+  for (graph::NodeId n = 0; n < case_.graph.size(); ++n)
+    read.insert(case_.graph.node(n).operands.begin(), case_.graph.node(n).operands.end());
+  for (const graph::GraphOutput& o : case_.graph.outputs) named.insert(o.value);
   for (graph::NodeId n = 0; n < case_.graph.size(); ++n) {
-    if (!graph::has_form(case_.graph, n)) continue;
-    if (!users[n].empty() && !random_.chance(8)) continue;
-    const bool named = std::any_of(case_.graph.outputs.begin(), case_.graph.outputs.end(),
-                                   [&](const graph::GraphOutput& o) { return o.value.node == n; });
-    if (!named) case_.graph.outputs.push_back({{n, 0}, "y" + std::to_string(case_.graph.outputs.size())});
+    if (!graph::has_form(case_.graph, n) && !graph::stands_alone(case_.graph, n)) continue;
+    for (uint32_t r = 0; r < case_.graph.node(n).results.size(); ++r)
+      if ((!read.contains({n, r}) || random_.chance(8)) && !named.contains({n, r}))
+        case_.graph.outputs.push_back({{n, r}, "y" + std::to_string(case_.graph.outputs.size())});
   }
   if (case_.graph.outputs.empty()) throw Unfit{};
 }

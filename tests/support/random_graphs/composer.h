@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ class Composer {
   GraphCase case_;
   graph::GraphBuilder builder_;
   std::vector<Value> pool_;
+  std::set<std::string> late_;  // symbols that nodes bind
 
   // composer.cpp
   bool try_operation();
@@ -109,6 +111,19 @@ class Composer {
   Value norm_of(Value x, std::vector<int> axes, bool centred);
   Value activation_of(Value x);
   void add_promises();
+
+  // composer_alone.cpp: what is never computed together with others
+  std::optional<Value> prefix();
+  std::optional<Value> scatter();
+  std::optional<Value> top_k();
+  std::optional<Value> non_zero();
+  std::optional<Value> unique();
+  std::optional<Value> non_max_suppression();
+  std::optional<Value> read_size();
+  std::vector<Value> call_host(hostops::Function function, std::vector<Value> operands,
+                               std::vector<Dim> parameters, size_t sizes);
+  bool is_certain(Value v) const;
+  Value certain(const std::function<bool(Value)>& fits);
 };
 
 }  // namespace fusewise::test

@@ -168,7 +168,11 @@ std::optional<Composer::Value> Composer::same_again() {
   const Value x = pick();
   const graph::Node node = case_.graph.node(x.node);
   if (node.operands.empty()) return std::nullopt;
-  const Value again = builder_.append(node.op, node.operands, node.attributes, node.results[0]);
+  Value again;
+  if (const auto* host = std::get_if<graph::HostAttributes>(&node.attributes))
+    again = call_host(host->function, node.operands, host->parameters, host->symbols.size())[x.result];
+  else
+    again = builder_.append(node.op, node.operands, node.attributes, node.results[0]);
   if (type(x) == DataType::boolean) return again;
   return builder_.map(random_.one_of({ScalarOp::sub, ScalarOp::add, ScalarOp::div}), {x, again});
 }

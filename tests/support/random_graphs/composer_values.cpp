@@ -60,9 +60,9 @@ Dim Composer::dim_of(int64_t size) {
   if (!random_.chance(22)) return size;
   std::vector<std::string> equal;
   for (const auto& [name, value] : case_.symbols)
-    if (value == size) equal.push_back(name);
+    if (value == size && !late_.contains(name)) equal.push_back(name);
   if (!equal.empty() && random_.chance(60)) return Dim::symbol(random_.one_of(equal));
-  if (case_.symbols.size() >= 4) return size;
+  if (case_.symbols.size() - late_.size() >= 4) return size;
   return new_symbol(size);
 }
 
@@ -76,7 +76,13 @@ Dim Composer::known_dim(int64_t size) {
 Composer::Value Composer::add_input(DataType element, Shape dims, int64_t index_extent,
                                     int constant_percent) {
   Sizes concrete;
-  for (const Dim& d : dims) concrete.push_back(size_of(d));
+  for (Dim& d : dims) {
+    concrete.push_back(size_of(d));
+    // The caller knows no size that only the run gives.
+    const auto symbols = d.symbols();
+    if (std::ranges::any_of(symbols, [&](const std::string& s) { return late_.contains(s); }))
+      d = dim_of(concrete.back());
+  }
   const auto size = static_cast<size_t>(bytes_of(element));
   std::vector<std::byte> bytes(static_cast<size_t>(count(concrete)) * size);
   const Sort sort = random_sort(random_);
@@ -121,7 +127,7 @@ Shape Composer::broadcastable(const Shape& full) {
   for (size_t d = first; d < full.size(); ++d) {
     if (random_.chance(25))
       result.push_back(1);
-    else if (random_.chance(18) && case_.symbols.size() < 4)
+    else if (random_.chance(18) && case_.symbols.size() - late_.size() < 4)
       result.push_back(new_symbol(random_.chance(50) ? 1 : size_of(full[d])));
     else
       result.push_back(full[d]);

@@ -15,7 +15,7 @@ namespace fusewise::test {
 struct GraphCase {
   graph::Graph graph;
   std::vector<graph::Tensor> inputs;  // of the graph, in order
-  SymbolValues symbols;
+  SymbolValues symbols;  // also of those that nodes bind
 };
 
 struct GraphOptions {
@@ -24,6 +24,7 @@ struct GraphOptions {
   int64_t most_work = 40000;     // multiply-adds of one contraction
   int chain_percent = 60;        // that an operand is the latest value and not any
   bool blocks = true;            // softmax, norms, layers, attention, repeated parts
+  bool alone = true;             // scatters, running values and host functions
   bool promises = false;         // outputs that compare values with themselves (promises.h)
   bool odd_borders = false;      // inputs, constants and values twice as outputs
 };
