@@ -52,8 +52,8 @@ class Run {
   runtime::Segments segments_;
   runtime::Binding binding_;
   std::vector<std::vector<std::byte>> arenas_;  // by segment
-  std::vector<std::vector<std::byte>> own_;  // by buffer
-  std::vector<std::byte*> places_;           // by buffer; null before its segment
+  std::vector<std::vector<std::byte>> own_;     // by buffer
+  std::vector<std::byte*> places_;              // by buffer; null before its segment
   uint32_t segment_ = 0;
   std::vector<bool> started_ = std::vector<bool>(program_.buffers.size(), false);
 

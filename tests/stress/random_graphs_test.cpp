@@ -36,7 +36,8 @@ TEST(RandomGraphs, InterpretedKernelsAreRight) {
 #define FUNCTION(name, least, most, results) covers("host " #name, 2);
 #include "hostops/functions.def"
 #undef FUNCTION
-  for (const char* how : {"replace", "sum", "product", "max", "min"}) covers(fmt::format("scatter {}", how), 2);
+  for (const char* how : {"replace", "sum", "product", "max", "min"})
+    covers(fmt::format("scatter {}", how), 2);
   for (const char* how : {"", " exclusive", " reverse", " exclusive reverse"})
     covers(fmt::format("prefix sum{}", how), 2);
   for (const char* how : {"product", "max", "min"}) covers(fmt::format("prefix {}", how), 1);

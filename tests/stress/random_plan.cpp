@@ -63,8 +63,8 @@ class Chooser {
   const graph::Graph& graph_;
   Random random_;
   std::vector<bool> once_, needed_;
-  std::vector<int> cluster_;             // by node; the clusters are numbered by one of their nodes
-  std::vector<std::set<NodeId>> again_;  // by cluster: nodes of others that it computes, too
+  std::vector<int> cluster_;                  // by node; the clusters are numbered by one of their nodes
+  std::vector<std::set<NodeId>> again_;       // by cluster: nodes of others that it computes, too
   std::vector<std::vector<NodeId>> binders_;  // by node: of the symbols that it speaks of
 
   // What a kernel computes before this node: operands, and what binds symbols of the node or of dimensions that it reads.

@@ -28,7 +28,7 @@ namespace {
 // How a rebuilt graph differs.
 struct Edit {
   std::map<NodeId, std::vector<Tensor>> to_input;  // results of these nodes become inputs
-  std::map<NodeId, Value> to_operand;  // these are replaced by one of their operands
+  std::map<NodeId, Value> to_operand;              // these are replaced by one of their operands
   std::set<size_t> without_output;
   std::function<Dim(const Dim&)> dim = [](const Dim& d) { return d; };  // applied to every extent
 };

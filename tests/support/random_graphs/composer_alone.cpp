@@ -16,8 +16,8 @@ std::optional<Composer::Value> Composer::prefix() {
   if (rank(x) == 0 || type(x) == DataType::boolean) return std::nullopt;
   graph::PrefixAttributes a;
   a.axis = static_cast<int>(random_.below(rank(x)));
-  a.combine =
-      random_.one_of({Combine::sum, Combine::sum, Combine::sum, Combine::product, Combine::max, Combine::min});
+  a.combine = random_.one_of(
+      {Combine::sum, Combine::sum, Combine::sum, Combine::product, Combine::max, Combine::min});
   a.exclusive = random_.chance(40);
   a.reverse = random_.chance(40);
   return builder_.prefix(x, a);
@@ -50,11 +50,12 @@ std::optional<Composer::Value> Composer::scatter() {
                     : add_input(random_.one_of({DataType::int64, DataType::int32, DataType::uint8}), indexed,
                                 extent, 30);
   if (random_.chance(25))
-    index = builder_.map_broadcast(ScalarOp::sub, {index, builder_.scalar(type(index), random_.between(0, 2))});
-  const Update how =
-      type(x) == DataType::boolean
-          ? random_.one_of({Update::replace, Update::max, Update::min})
-          : random_.one_of({Update::replace, Update::sum, Update::sum, Update::product, Update::max, Update::min});
+    index =
+        builder_.map_broadcast(ScalarOp::sub, {index, builder_.scalar(type(index), random_.between(0, 2))});
+  const Update how = type(x) == DataType::boolean
+                         ? random_.one_of({Update::replace, Update::max, Update::min})
+                         : random_.one_of({Update::replace, Update::sum, Update::sum, Update::product,
+                                           Update::max, Update::min});
   return builder_.scatter(x, index, update, static_cast<int>(axis), how);
 }
 
@@ -108,7 +109,8 @@ std::optional<Composer::Value> Composer::top_k() {
   const Value x = pick();
   if (rank(x) == 0 || type(x) == DataType::boolean) return std::nullopt;
   const Dim extent = shape(x).back();
-  const Dim k = random_.chance(15) ? extent : known_dim(random_.between(0, std::min<int64_t>(size_of(extent), 9)));
+  const Dim k =
+      random_.chance(15) ? extent : known_dim(random_.between(0, std::min<int64_t>(size_of(extent), 9)));
   const auto results = call_host(Function::top_k, {x}, {k, random_.below(2), random_.below(2)}, 0);
   pool_.push_back(results[0]);
   return results[1];

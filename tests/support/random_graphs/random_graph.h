@@ -15,7 +15,7 @@ namespace fusewise::test {
 struct GraphCase {
   graph::Graph graph;
   std::vector<graph::Tensor> inputs;  // of the graph, in order
-  SymbolValues symbols;  // also of those that nodes bind
+  SymbolValues symbols;               // also of those that nodes bind
 };
 
 struct GraphOptions {
