@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # The rooms whose headers the public interface (session/session.h) includes.
-set(FUSEWISE_PUBLIC_ROOMS base numerics machine graph program schedule cost fusion import compiler session)
+set(FUSEWISE_PUBLIC_ROOMS base numerics hostops machine graph program schedule cost fusion import compiler session)
 
 # Where the command finds the compiler module from the folder it is installed in.
 file(RELATIVE_PATH libraries_from_programs "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
