@@ -74,8 +74,10 @@ class ProgramBuilder {
   }
   // Of the caller's array, which may have room to spare.
   Dim bytes_of_array(Value v) const {
-    const schedule::Layout layout = layout_of(v);
-    return product(layout.within.empty() ? graph_.type(v).shape : layout.within) * element_bytes(v);
+    Shape array = graph_.type(v).shape;
+    if (const program::Capacity capacity = capacity_of(v); !capacity.symbol.empty())
+      array[capacity.axis] = Dim::symbol(capacity.symbol);
+    return product(array) * element_bytes(v);
   }
   program::Capacity capacity_of(Value v) const {
     for (const fusion::Append& append : plan_.appends) {
@@ -202,10 +204,9 @@ class ProgramBuilder {
   // The part of `host` from `start` on that holds a value of the shape and layout of `like`.
   BufferId add_view(BufferId host, Value host_value, const std::vector<Dim>& start, Value like) {
     const graph::TensorType& type = graph_.type(like);
-    const std::vector<Dim> strides =
-        schedule::strides_of(layout_of(host_value), graph_.type(host_value).shape);
     schedule::Layout layout = layout_of(host_value);
-    if (layout.within.empty()) layout.within = graph_.type(host_value).shape;
+    layout.strides = schedule::strides_of(layout, graph_.type(host_value).shape);
+    const std::vector<Dim>& strides = layout.strides;
     Dim offset = 0;
     for (size_t d = 0; d < start.size(); ++d) offset = offset + start[d] * strides[d];
     const BufferId id = add_buffer(BufferKind::view, program::none, product(type.shape) * element_bytes(like),
@@ -360,7 +361,7 @@ class ProgramBuilder {
       if (it == buffers_.end()) it = buffers_.emplace(v, source_buffer(v)).first;
       const BufferId to = program_.outputs[i].buffer;
       if (root_of(program_, it->second) == to) continue;
-      if (!layout_of(v).within.empty()) {
+      if (!layout_of(v).is_row_major()) {
         const schedule::Layout dense = schedule::row_major(graph_.type(v).rank());
         add_copy(it->second, v, to, dense.order, schedule::strides_of(dense, graph_.type(v).shape),
                  "copy to " + graph_.outputs[i].name);

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "graph/form_index.h"
+
 namespace fusewise::cost {
 
 using graph::Form;
@@ -192,20 +194,52 @@ double TreeBoxes::whole_elements(Value value) const {
   return n;
 }
 
+int64_t TreeBoxes::axis_extent(NodeId node, int axis, const Extents& box,
+                               const schedule::ReducedBlocks& blocks) const {
+  if (static_cast<size_t>(axis) < box.size()) return box[static_cast<size_t>(axis)];
+  const auto block = blocks.find(node);
+  if (block != blocks.end() && block->second.axis == axis) return block->second.extent;
+  return schedule::usual_value(forms.form(node).axes[static_cast<size_t>(axis)].extent, usual);
+}
+
+const LinearIndex* TreeBoxes::address_of(NodeId node, const Read& read) const {
+  const auto [it, fresh] = addresses_.try_emplace(&read);
+  std::optional<LinearIndex>& address = it->second;
+  if (!fresh) return address ? &*address : nullptr;
+  const Value operand = forms.operand(node, read);
+  const int producer = forms.is_member(operand.node) ? tree.stage_index(forms, operand.node) : -1;
+  if (forms.is_member(operand.node) &&
+      (producer < 0 || stage(producer).placement != schedule::Placement::memory))
+    return nullptr;
+  const Shape& shape = forms.graph->type(operand).shape;
+  const auto found = tree.layouts.find(operand);
+  const schedule::Layout layout =
+      found != tree.layouts.end() ? found->second : schedule::row_major(static_cast<int>(shape.size()));
+  if (!layout.blocks.empty()) return nullptr;
+  IndexExpr memory;
+  const std::vector<Dim> strides = schedule::strides_of(layout, shape);
+  for (size_t d = 0; d < strides.size(); ++d)
+    graph::add_term(memory.linear, static_cast<int>(d), strides[d]);
+  std::optional<IndexExpr> composed = graph::substitute(memory, read.index, forms.form(node).axes);
+  if (!composed || !composed->quasi.empty()) return nullptr;
+  address = std::move(composed->linear);
+  return &*address;
+}
+
+bool divides(const Read& read) {
+  return std::any_of(read.index.begin(), read.index.end(),
+                     [](const IndexExpr& e) { return !e.quasi.empty(); });
+}
+
 Extents TreeBoxes::image(NodeId node, const Read& read, const Extents& box,
                          const schedule::ReducedBlocks& blocks) const {
-  const auto block = blocks.find(node);
   const Form& form = forms.form(node);
   const Shape& shape = forms.graph->type(forms.operand(node, read)).shape;
-  const auto axis_extent = [&](int a) {
-    if (static_cast<size_t>(a) < box.size()) return box[static_cast<size_t>(a)];
-    if (block != blocks.end() && block->second.axis == a) return block->second.extent;
-    return schedule::usual_value(form.axes[static_cast<size_t>(a)].extent, usual);
-  };
   const auto span = [&](const LinearIndex& linear) {
     int64_t n = 1;
     for (const graph::AxisTerm& t : linear.terms)
-      n += std::abs(schedule::usual_value(t.coefficient, usual)) * (axis_extent(t.axis) - 1);
+      n += std::abs(schedule::usual_value(t.coefficient, usual)) *
+           (axis_extent(node, t.axis, box, blocks) - 1);
     return n;
   };
   // A gathered dimension is touched at most once per index read.
@@ -325,12 +359,29 @@ std::map<NodeId, std::vector<double>> lane_steps(const TreeBoxes& boxes, int s, 
   return steps;
 }
 
+namespace {
+
+Access access_at(double step) {
+  if (step == 0) return Access::uniform;
+  if (step == 1) return Access::contiguous;
+  return step == -1 ? Access::reversed : Access::scattered;  // or no number
+}
+
+bool is_strided(const TreeBoxes& boxes, Value value) {
+  const auto layout = boxes.tree.layouts.find(value);
+  return layout != boxes.tree.layouts.end() && !layout->second.strides.empty();
+}
+
+}  // namespace
+
 Access access_of(const TreeBoxes& boxes, int s, NodeId node, const Read& read,
                  const std::map<NodeId, std::vector<double>>& steps, int lanes) {
   const auto it = steps.find(node);
   if (it == steps.end() || boxes.stage(s).vector_axis < 0) return Access::uniform;
-  const std::vector<double> found = read_steps(boxes, node, read, it->second, together(boxes, s, lanes));
   const Value operand = boxes.forms.operand(node, read);
+  if (const LinearIndex* address = is_strided(boxes, operand) || divides(read) ? boxes.address_of(node, read) : nullptr)
+    return access_at(linear_step(*address, it->second, boxes.usual));
+  const std::vector<double> found = read_steps(boxes, node, read, it->second, together(boxes, s, lanes));
   const Shape& shape = boxes.forms.graph->type(operand).shape;
   int contiguous = -1;
   const int producer =

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "cost/closed_form.h"
@@ -60,6 +61,12 @@ class TreeBoxes {
   // Elements of `read` that a box of its reader touches, per dimension.
   Extents image(NodeId node, const graph::Read& read, const Extents& box,
                 const schedule::ReducedBlocks& blocks = {}) const;
+  // Where a read finds its operand in memory, in elements from the operand's first one, if that is linear in the axes
+  // of `node`: divisions by which a reshape splits or merges dimensions may undo each other. Null otherwise, and where
+  // the operand does not lie in memory.
+  const graph::LinearIndex* address_of(NodeId node, const graph::Read& read) const;
+  // The extent of an axis of `node` for a box of it.
+  int64_t axis_extent(NodeId node, int axis, const Extents& box, const schedule::ReducedBlocks& blocks) const;
 
  private:
   void place(int s);
@@ -71,9 +78,11 @@ class TreeBoxes {
   std::vector<std::vector<NodeId>> computed_;
   std::vector<std::map<NodeId, std::vector<uint64_t>>> depends_;
   mutable std::map<std::pair<int, int>, std::map<NodeId, Extents>> needed_;
+  mutable std::map<const graph::Read*, std::optional<graph::LinearIndex>> addresses_;
 };
 
 double volume(const Extents& extents);
+bool divides(const graph::Read& read);  // some dimension's index is found by divisions
 
 // How the address of what a stage reads changes from one lane to the next.
 enum class Access : uint8_t { uniform, contiguous, reversed, scattered };

@@ -57,18 +57,27 @@ class Traffic {
     if (home >= 4) estimate_.l3_bytes += bytes;
   }
 
-  // Of a part of a larger array, rows that fill no whole lines: lines touched against lines of use.
+  // Of a value inside of a larger array, rows that fill no whole lines: lines touched against lines of use.
   double partial_lines(Value value) const {
     const auto layout = boxes_.tree.layouts.find(value);
-    if (layout == boxes_.tree.layouts.end() || layout->second.within.empty()) return 1;
+    if (layout == boxes_.tree.layouts.end() || layout->second.strides.empty()) return 1;
     const Shape& shape = boxes_.forms.graph->type(value).shape;
-    double run = bytes_per_element(boxes_.forms.graph->type(value));
+    const double element = bytes_per_element(boxes_.forms.graph->type(value));
+    double run = 1;
     for (size_t i = layout->second.order.size(); i-- > 0;) {
       const auto d = static_cast<size_t>(layout->second.order[i]);
-      run *= static_cast<double>(schedule::usual_value(shape[d], boxes_.usual));
-      if (shape[d] != layout->second.within[d]) break;
+      const auto extent = static_cast<double>(schedule::usual_value(shape[d], boxes_.usual));
+      if (extent == 1) continue;
+      const double stride = usual_stride(layout->second, layout->second.order[i]);
+      if (stride != run) return line_share(run * element, stride * element);
+      run *= extent;
     }
-    return std::max(1.0, cache_line / run);
+    return 1;
+  }
+
+  // Bytes fetched against bytes of use, of runs that begin so many bytes apart.
+  static double line_share(double run, double apart) {
+    return std::max(1.0, std::min(cache_line, apart) / run);
   }
 
   void add_scratch(int s) {
@@ -94,18 +103,59 @@ class Traffic {
   double read_bytes(NodeId node, const Read& read, const Extents& box,
                     const schedule::ReducedBlocks& blocks) const {
     const Value operand = boxes_.forms.operand(node, read);
+    const double element = bytes_per_element(boxes_.forms.graph->type(operand));
+    const double whole = boxes_.whole_elements(operand) * element * partial_lines(operand);
+    if (const graph::LinearIndex* address = divides(read) ? boxes_.address_of(node, read) : nullptr)
+      return std::min(address_bytes(node, *address, box, blocks, element), whole);
     const Extents touched = boxes_.image(node, read, box, blocks);
-    double bytes = volume(touched) * bytes_per_element(boxes_.forms.graph->type(operand));
-    if (touched.empty()) return bytes;
-    int contiguous = static_cast<int>(touched.size()) - 1;
-    const auto layout = boxes_.tree.layouts.find(operand);
-    if (layout != boxes_.tree.layouts.end() && layout->second.innermost() >= 0)
-      contiguous = layout->second.innermost();
-    const double run = static_cast<double>(touched[static_cast<size_t>(contiguous)]) *
-                       bytes_per_element(boxes_.forms.graph->type(operand));
-    const double whole = boxes_.whole_elements(operand) *
-                         bytes_per_element(boxes_.forms.graph->type(operand)) * partial_lines(operand);
-    return run < cache_line ? std::min(bytes * cache_line / run, std::max(whole, bytes)) : bytes;
+    double elements = volume(touched);
+    if (divides(read)) elements = std::min(elements, points(node, box, blocks));
+    if (touched.empty()) return elements * element;
+    double run = element * static_cast<double>(touched.back()), apart = cache_line;
+    if (const auto it = boxes_.tree.layouts.find(operand); it != boxes_.tree.layouts.end()) {
+      const schedule::Layout& layout = it->second;
+      if (layout.innermost() >= 0) {
+        run = element * static_cast<double>(touched[static_cast<size_t>(layout.innermost())]);
+      } else {
+        run = element;
+        apart = element * usual_stride(layout, layout.order.back());
+      }
+    }
+    const double bytes = elements * element;
+    return run < cache_line ? std::min(bytes * line_share(run, apart), std::max(whole, bytes)) : bytes;
+  }
+
+  double usual_stride(const schedule::Layout& layout, int dim) const {
+    return static_cast<double>(
+        schedule::usual_value(layout.strides[static_cast<size_t>(dim)], boxes_.usual));
+  }
+
+  double points(NodeId node, const Extents& box, const schedule::ReducedBlocks& blocks) const {
+    double n = 1;
+    for (size_t a = 0; a < boxes_.forms.form(node).axes.size(); ++a)
+      n *= static_cast<double>(boxes_.axis_extent(node, static_cast<int>(a), box, blocks));
+    return n;
+  }
+
+  // Of a read that is linear in the axes: the axes of small coefficients are a run, the others repeat it.
+  double address_bytes(NodeId node, const graph::LinearIndex& address, const Extents& box,
+                       const schedule::ReducedBlocks& blocks, double element) const {
+    std::vector<std::pair<double, double>> axes;  // elements from one index to the next, indices
+    for (const graph::AxisTerm& t : address.terms)
+      axes.emplace_back(std::abs(static_cast<double>(schedule::usual_value(t.coefficient, boxes_.usual))),
+                        static_cast<double>(boxes_.axis_extent(node, t.axis, box, blocks)));
+    std::sort(axes.begin(), axes.end());
+    double run = 1, apart = 0, runs = 1;
+    for (const auto& [step, extent] : axes) {
+      if (extent <= 1) continue;
+      if (apart == 0 && step <= run) {
+        run += step * (extent - 1);
+        continue;
+      }
+      if (apart == 0) apart = step;
+      runs *= extent;
+    }
+    return runs * run * element * line_share(run * element, apart * element);
   }
 
   // Bytes that one iteration of the first `l` loops of stage `s` touches, all levels together.

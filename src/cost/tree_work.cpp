@@ -333,6 +333,7 @@ class StageWork {
       cycles = load_cycles;
     estimate_.cycles.memory_access += n * cycles;
     if (access == Access::reversed) estimate_.cycles.shuffle += n * shuffle_cycles;
+    if (boxes_.address_of(node, read)) return;  // no division is left
     for (const graph::IndexExpr& e : read.index)
       for (const graph::QuasiTerm& q : e.quasi) {
         const int divisions = (q.divisor.is(1) ? 0 : 1) + (q.modulus.is(0) ? 0 : 1);

@@ -179,19 +179,20 @@ Layouts with_capacities(Layouts layouts, const Graph& graph, const std::vector<A
     for (const auto& [value, capacity] :
          {std::pair{append.whole, append.whole_capacity}, std::pair{append.past, append.past_capacity}}) {
       Layout& layout = layouts[value];
-      layout = schedule::row_major(graph.type(value).rank());
-      layout.within = graph.type(value).shape;
-      layout.within[static_cast<size_t>(append.axis)] = Dim::symbol(capacity);
+      Shape array = graph.type(value).shape;
+      array[static_cast<size_t>(append.axis)] = Dim::symbol(capacity);
+      const Layout order = schedule::row_major(graph.type(value).rank());
+      layout = schedule::with_strides(order.order, strides_of(order, array), graph.type(value).shape);
     }
   return layouts;
 }
 
 Layouts with_places(Layouts layouts, const Graph& graph, const Assemblies& assemblies) {
   for (const auto& [value, place] : assemblies.places) {
-    Layout layout = layout_of(graph, layouts, value);
     const Layout host = layout_of(graph, layouts, place.host);
-    layout.within = host.within.empty() ? graph.type(place.host).shape : host.within;
-    layouts[value] = std::move(layout);
+    layouts[value] = schedule::with_strides(layout_of(graph, layouts, value).order,
+                                            strides_of(host, graph.type(place.host).shape),
+                                            graph.type(value).shape);
   }
   return layouts;
 }

@@ -34,8 +34,8 @@ void add_layout(Mixer& mixer, const schedule::Layouts& layouts, Value value) {
     mixer.add(static_cast<uint64_t>(b.dim));
     mixer.add(static_cast<uint64_t>(b.block));
   }
-  mixer.add(it->second.within.size());
-  for (const Dim& extent : it->second.within) mixer.add(extent);
+  mixer.add(it->second.strides.size());
+  for (const Dim& stride : it->second.strides) mixer.add(stride);
 }
 
 void add_operand(Mixer& mixer, const PlanContext& context, const Region& region, Value v,

@@ -58,8 +58,43 @@ LinearIndex take_multiples(LinearIndex& from, const Dim& divisor) {
   if (const std::optional<Dim> quotient = exact_quotient(from.constant, divisor)) {
     taken.constant = *quotient;
     from.constant = 0;
+  } else if (from.constant.is_constant() && divisor.is_constant()) {
+    taken.constant = floor_div(from.constant, divisor);
+    from.constant = modulo(from.constant, divisor);
   }
   return taken;
+}
+
+// Whether b's value differs from a's by a multiple of `period`, whatever the axes are.
+bool equal_modulo(const LinearIndex& a, const LinearIndex& b, const Dim& period) {
+  LinearIndex rest = a;
+  add_scaled(rest, b, -1);
+  take_multiples(rest, period);
+  return rest.terms.empty() && rest.constant.is(0);
+}
+
+// floor(x / (d * m)) * m + floor(x / d) mod m = floor(x / d), and the same with a modulus n on the left, which is
+// m * n on the right: `high` and `low` in one term.
+std::optional<QuasiTerm> joined(const QuasiTerm& high, const QuasiTerm& low) {
+  if (low.modulus.is(0) || high.divisor != low.divisor * low.modulus ||
+      high.coefficient != low.coefficient * low.modulus ||
+      !equal_modulo(high.inner, low.inner, high.divisor))
+    return std::nullopt;
+  return QuasiTerm{high.inner, low.divisor, high.modulus * low.modulus, low.coefficient};
+}
+
+// Takes two terms that are one from the list.
+std::optional<QuasiTerm> take_joined(std::vector<QuasiTerm>& terms) {
+  for (size_t i = 0; i < terms.size(); ++i)
+    for (size_t j = 0; j < terms.size(); ++j) {
+      if (i == j) continue;
+      std::optional<QuasiTerm> one = joined(terms[i], terms[j]);
+      if (!one) continue;
+      terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
+      terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
+      return one;
+    }
+  return std::nullopt;
 }
 
 // One group of matched dimensions: operand dimensions `dims` and result axes `group`, both without those of
@@ -108,6 +143,39 @@ void add_quasi(IndexExpr& index, QuasiTerm term, const std::vector<Axis>& axes) 
   }
   if (term.inner.terms.empty() && term.inner.constant.is(0)) return;
   index.quasi.push_back(std::move(term));
+}
+
+std::optional<IndexExpr> substitute(const IndexExpr& outer, const std::vector<IndexExpr>& inner,
+                                    const std::vector<Axis>& axes) {
+  if (outer.gathered) return std::nullopt;
+  IndexExpr result;
+  result.linear.constant = outer.linear.constant;
+  for (const AxisTerm& term : outer.linear.terms) {
+    const IndexExpr& index = inner[static_cast<size_t>(term.axis)];
+    if (index.gathered) return std::nullopt;
+    add_scaled(result.linear, index.linear, term.coefficient);
+    for (QuasiTerm quasi : index.quasi) {
+      quasi.coefficient = quasi.coefficient * term.coefficient;
+      result.quasi.push_back(std::move(quasi));
+    }
+  }
+  for (QuasiTerm quasi : outer.quasi) {
+    LinearIndex replaced;
+    replaced.constant = quasi.inner.constant;
+    for (const AxisTerm& term : quasi.inner.terms) {
+      const IndexExpr& index = inner[static_cast<size_t>(term.axis)];
+      if (index.gathered || !index.quasi.empty()) return std::nullopt;
+      add_scaled(replaced, index.linear, term.coefficient);
+    }
+    quasi.inner = std::move(replaced);
+    result.quasi.push_back(std::move(quasi));
+  }
+  // Each in its simplest form first: what differs by a whole period is equal then.
+  std::vector<QuasiTerm> terms = std::move(result.quasi);
+  result.quasi.clear();
+  for (QuasiTerm& term : terms) add_quasi(result, std::move(term), axes);
+  while (std::optional<QuasiTerm> one = take_joined(result.quasi)) add_quasi(result, std::move(*one), axes);
+  return result;
 }
 
 std::vector<IndexExpr> reshape_index(const Shape& operand, const std::vector<Axis>& axes) {

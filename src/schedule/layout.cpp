@@ -11,7 +11,7 @@
 namespace fusewise::schedule {
 
 bool Layout::is_row_major() const {
-  if (!blocks.empty() || !within.empty()) return false;
+  if (!blocks.empty() || !strides.empty()) return false;
   for (size_t i = 0; i < order.size(); ++i)
     if (order[i] != static_cast<int>(i)) return false;
   return true;
@@ -19,7 +19,8 @@ bool Layout::is_row_major() const {
 
 int Layout::innermost() const {
   if (!blocks.empty()) return blocks.back().dim;
-  return order.empty() ? -1 : order.back();
+  if (order.empty() || (!strides.empty() && !strides[static_cast<size_t>(order.back())].is(1))) return -1;
+  return order.back();
 }
 
 std::string Layout::to_string() const {
@@ -79,22 +80,53 @@ Layout row_major(int rank) {
 
 std::vector<Dim> strides_of(const Layout& layout, const Shape& shape) {
   check(layout.blocks.empty(), "blocks have no strides");
-  const Shape& extents = layout.within.empty() ? shape : layout.within;
+  if (!layout.strides.empty()) return layout.strides;
   std::vector<Dim> strides(shape.size());
   Dim stride = 1;
   for (size_t i = layout.order.size(); i-- > 0;) {
     const auto d = static_cast<size_t>(layout.order[i]);
     strides[d] = stride;
-    stride = stride * extents[d];
+    stride = stride * shape[d];
   }
   return strides;
 }
 
+namespace {
+
+// To compare strides that depend on symbols: any value that is the same everywhere.
+int64_t typical(const Dim& stride) {
+  if (stride.is_constant()) return stride.value();
+  SymbolValues values;
+  for (const std::string& symbol : stride.symbols()) values[symbol] = 64;
+  return stride.evaluate(values);
+}
+
+}  // namespace
+
+Layout with_strides(std::vector<int> order, std::vector<Dim> strides, const Shape& shape) {
+  const auto stride_at = [&](int d) { return typical(strides[static_cast<size_t>(d)]); };
+  // Dimensions of a single index come first: the last one is that of the smallest stride.
+  const auto units =
+      std::stable_partition(order.begin(), order.end(), [&](int d) { return shape[static_cast<size_t>(d)].is(1); });
+  std::stable_sort(units, order.end(), [&](int a, int b) { return stride_at(a) > stride_at(b); });
+  const std::vector<int> several(units, order.end());
+  Layout layout;
+  layout.order = std::move(order);
+  const std::vector<Dim> dense = strides_of(layout, shape);
+  const bool is_dense = std::all_of(several.begin(), several.end(), [&](int d) {
+    return strides[static_cast<size_t>(d)] == dense[static_cast<size_t>(d)];
+  });
+  if (!is_dense)
+    layout.strides = std::move(strides);
+  else if (std::is_sorted(several.begin(), several.end()))
+    return row_major(static_cast<int>(shape.size()));
+  return layout;
+}
+
 Dim physical_elements(const Layout& layout, const Shape& shape) {
   Dim elements = 1;
-  if (!layout.within.empty()) {
-    const std::vector<Dim> strides = strides_of(layout, shape);
-    for (size_t d = 0; d < shape.size(); ++d) elements = elements + (shape[d] - Dim(1)) * strides[d];
+  if (!layout.strides.empty()) {
+    for (size_t d = 0; d < shape.size(); ++d) elements = elements + (shape[d] - Dim(1)) * layout.strides[d];
     // Nothing at all where one extent is 0.
     return elements * min(product(shape), Dim(1));
   }

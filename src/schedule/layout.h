@@ -23,12 +23,13 @@ struct Layout {
   };
   std::vector<int> order;
   std::vector<Block> blocks;
-  // The extents of the array that the value is a part of, by dimension: strides are the array's, addresses count from
-  // the part's first element. Empty: the value is its own array. Never with blocks.
-  Shape within = {};
+  // Of a value that lies inside of a larger array, by dimension: the elements from one index to the next, none of them
+  // below 0. Addresses count from the value's first element, and `order` is that of falling strides. Empty: the value
+  // is an array of its own. Never with blocks.
+  std::vector<Dim> strides = {};
 
   bool is_row_major() const;
-  int innermost() const;  // the dimension that is contiguous, -1 for rank 0
+  int innermost() const;  // the dimension that is contiguous, -1 if there is none
   // "row" for row-major, else "0.2.3.1" or "1.0|1:48"; says nothing of the array around it.
   std::string to_string() const;
   static Layout parse(std::string_view text, int rank);
@@ -38,6 +39,9 @@ struct Layout {
 Layout row_major(int rank);
 // By dimension, of a value without blocks: elements from one index to the next.
 std::vector<Dim> strides_of(const Layout& layout, const Shape& shape);
+// The layout of a value of that shape with those strides: an array of its own where nothing lies in between. Of
+// dimensions with equal strides the one that comes first in `order` is the outer one.
+Layout with_strides(std::vector<int> order, std::vector<Dim> strides, const Shape& shape);
 // Elements in memory from the first to the last, padding of blocked dimensions included.
 Dim physical_elements(const Layout& layout, const Shape& shape);
 

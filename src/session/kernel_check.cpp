@@ -36,38 +36,27 @@ std::vector<Stored> stored_values(const compiler::Compiled& compiled) {
   return stored;
 }
 
-// Row-major bytes of what lies in a layout, inside of an array of these extents where it is a part of one.
+// Row-major bytes of what lies in a layout. `strides` of one without blocks.
 std::vector<std::byte> row_major_bytes(std::span<const std::byte> from, const schedule::Layout& layout,
-                                       const std::vector<int64_t>& shape, const std::vector<int64_t>& array,
+                                       const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
                                        size_t element) {
   const size_t rank = shape.size();
-  // Physical dimensions: each with the logical one it is a part of.
-  struct Part {
-    size_t dim;
-    int64_t divisor, size;
-    bool inner;
-  };
-  std::vector<Part> parts;
-  const auto block_of = [&](int dim) {
-    int64_t block = 1;
-    for (const schedule::Layout::Block& b : layout.blocks)
-      if (b.dim == dim) block = b.block;
-    return block;
-  };
-  for (const int dim : layout.order) {
-    const auto d = static_cast<size_t>(dim);
-    const int64_t block = block_of(dim);
-    parts.push_back({d, block, (array[d] + block - 1) / block, false});
-  }
-  for (const schedule::Layout::Block& b : layout.blocks)
-    parts.push_back({static_cast<size_t>(b.dim), b.block, b.block, true});
+  std::vector<int64_t> block(rank, 1);
+  for (const schedule::Layout::Block& b : layout.blocks) block[static_cast<size_t>(b.dim)] = b.block;
   std::vector<std::byte> result(static_cast<size_t>(graph::element_count(shape)) * element);
   std::vector<int64_t> index(rank, 0);
   for (size_t at = 0; at < result.size(); at += element) {
     int64_t place = 0;
-    for (const Part& part : parts)
-      place =
-          place * part.size + (part.inner ? index[part.dim] % part.divisor : index[part.dim] / part.divisor);
+    if (layout.blocks.empty()) {
+      for (size_t d = 0; d < rank; ++d) place += index[d] * strides[d];
+    } else {
+      for (const int dim : layout.order) {
+        const auto d = static_cast<size_t>(dim);
+        place = place * ((shape[d] + block[d] - 1) / block[d]) + index[d] / block[d];
+      }
+      for (const schedule::Layout::Block& b : layout.blocks)
+        place = place * b.block + index[static_cast<size_t>(b.dim)] % b.block;
+    }
     std::memcpy(result.data() + at, from.data() + static_cast<size_t>(place) * element, element);
     for (size_t d = rank; d-- > 0;) {
       if (++index[d] < shape[d]) break;
@@ -190,11 +179,11 @@ class KernelCheck {
     const graph::TensorType& type = compiled_.graph.type(stored.value);
     const std::vector<int64_t> shape = evaluated(type.shape);
     const schedule::Layout layout = layout_of(stored.value);
-    if (layout.is_row_major() && layout.within.empty())
-      return Tensor::copy_of(type.element, shape, stored.bytes);
-    const std::vector<int64_t> array = layout.within.empty() ? shape : evaluated(layout.within);
+    if (layout.is_row_major()) return Tensor::copy_of(type.element, shape, stored.bytes);
+    std::vector<int64_t> strides;
+    if (layout.blocks.empty()) strides = evaluated(schedule::strides_of(layout, type.shape));
     const auto size = static_cast<size_t>(bytes_of(type.element));
-    return Tensor::copy_of(type.element, shape, row_major_bytes(stored.bytes, layout, shape, array, size));
+    return Tensor::copy_of(type.element, shape, row_major_bytes(stored.bytes, layout, shape, strides, size));
   }
 
   std::string name_of_value(Value value) const {

@@ -34,10 +34,18 @@ RegionCase random_region(uint64_t seed) {
     const int rank = result.graph.type(v).rank();
     if (rank == 0 || !random.chance(40)) continue;
     schedule::Layout layout = random_layout(rank, random);
-    // A part of a larger array: its rows lie apart.
-    if (layout.blocks.empty() && random.chance(40))
-      for (const Dim& extent : result.graph.type(v).shape)
-        layout.within.emplace_back(extent.evaluate(result.symbols) + random.between(0, 3));
+    // A part of a larger array: its rows lie apart, and sometimes the elements of a row.
+    if (layout.blocks.empty() && random.chance(40)) {
+      const Shape& shape = result.graph.type(v).shape;
+      std::vector<Dim> strides(shape.size());
+      int64_t stride = random.one_of<int64_t>({1, 1, 2, 3});
+      for (size_t i = layout.order.size(); i-- > 0;) {
+        const auto d = static_cast<size_t>(layout.order[i]);
+        strides[d] = stride;
+        stride *= shape[d].evaluate(result.symbols) + random.between(0, 3);
+      }
+      layout = schedule::with_strides(layout.order, std::move(strides), shape);
+    }
     if (!layout.is_row_major()) result.layouts[v] = layout;
   }
   return result;

@@ -101,10 +101,11 @@ int64_t physical_index(const Layout& layout, const std::vector<int64_t>& shape,
   std::vector<int64_t> block(shape.size(), 1);
   for (const Layout::Block& b : layout.blocks) block[static_cast<size_t>(b.dim)] = b.block;
   int64_t index = 0;
+  for (size_t d = 0; d < layout.strides.size(); ++d) index += at[d] * layout.strides[d].value();
+  if (!layout.strides.empty()) return index;
   for (int d : layout.order) {
     const auto i = static_cast<size_t>(d);
-    const int64_t extent = layout.within.empty() ? shape[i] : layout.within[i].value();
-    index = index * ((extent + block[i] - 1) / block[i]) + at[i] / block[i];
+    index = index * ((shape[i] + block[i] - 1) / block[i]) + at[i] / block[i];
   }
   for (const Layout::Block& b : layout.blocks)
     index = index * b.block + at[static_cast<size_t>(b.dim)] % b.block;

@@ -68,6 +68,33 @@ Estimate price_map(ScalarOp op, int64_t rows, int64_t columns, int threads = 1) 
   return price(graph, {root_stage(graph, y.node, {{0, 1}, {1, 16}}, 1, 1)}, threads);
 }
 
+// Divisions by which a reshape finds its operand's dimensions undo each other where those are dense.
+TEST(Price, AReshapeOfRowsIsACopy) {
+  const auto price_reshape = [](const Shape& from, const Shape& to, const schedule::Layouts& layouts) {
+    Graph graph;
+    GraphBuilder b(graph);
+    const Value y = b.reshape(b.input("x", f32(from)), to);
+    b.output(y, "y");
+    const int last = static_cast<int>(to.size()) - 1;
+    return price(graph, {root_stage(graph, y.node, {{0, 1}, {1, 1}, {2, 1}}, 2, last)}, 1, layouts);
+  };
+  Graph graph;
+  GraphBuilder b(graph);
+  const Value y = b.map(ScalarOp::neg, {b.input("x", f32({1, 320, 32, 32}))});
+  b.output(y, "y");
+  const Estimate copy = price(graph, {root_stage(graph, y.node, {{0, 1}, {1, 1}, {2, 1}}, 2, 3)});
+  const Estimate split = price_reshape({1, 32, 10240}, {1, 320, 32, 32}, {});
+  EXPECT_NEAR(split.microseconds, copy.microseconds, copy.microseconds * 0.1);
+  EXPECT_EQ(split.l1_bytes, copy.l1_bytes);
+  const Estimate merged = price_reshape({1, 30, 32, 32}, {1, 1, 1, 30 * 32 * 32}, {});
+  EXPECT_NEAR(merged.l1_bytes, 2 * 4 * 30 * 32 * 32, 1);
+  // Channels last, every element of a row is somewhere else: dearer, but each is read once.
+  const Estimate apart =
+      price_reshape({1, 320, 32, 32}, {1, 32, 10, 1024}, {{Value{0, 0}, {{0, 2, 3, 1}, {}, {}}}});
+  EXPECT_GT(apart.microseconds, 2 * copy.microseconds);
+  EXPECT_LT(apart.microseconds, 40 * copy.microseconds);
+}
+
 TEST(Price, GrowsWithSizeAndWithWork) {
   double last = 0;
   for (const int64_t rows : {1, 7, 64, 512, 4096}) {

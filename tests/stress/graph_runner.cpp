@@ -163,7 +163,7 @@ class Attempt {
   void take_random_plan(compiler::Planned& planned) const {
     planned.plan.assemblies = {};
     for (auto it = planned.plan.layouts.begin(); it != planned.plan.layouts.end();) {
-      it->second.within.clear();
+      it->second.strides.clear();
       it = it->second.is_row_major() ? planned.plan.layouts.erase(it) : std::next(it);
     }
     planned.plan.regions = random_regions(planned, case_.symbols, settings_.plan);

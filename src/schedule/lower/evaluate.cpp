@@ -82,12 +82,16 @@ ExprId Lowering::argument_address(Value value, const Coordinates& coordinates) {
   const auto it = tree_.layouts.find(value);
   const Layout layout = it != tree_.layouts.end() ? it->second : row_major(static_cast<int>(shape.size()));
   ExprId address = zero();
+  if (!layout.strides.empty()) {
+    for (size_t d = 0; d < shape.size(); ++d)
+      address = builder_.add(address, builder_.mul(coordinates[d], dim_expr(layout.strides[d])));
+    return address;
+  }
   std::vector<int64_t> block_of(shape.size(), 1);
   for (const Layout::Block& b : layout.blocks) block_of[static_cast<size_t>(b.dim)] = b.block;
-  const Shape& extents = layout.within.empty() ? shape : layout.within;
   for (int d : layout.order) {
     const auto dim = static_cast<size_t>(d);
-    const Dim extent = block_of[dim] == 1 ? extents[dim] : ceil_div(shape[dim], block_of[dim]);
+    const Dim extent = block_of[dim] == 1 ? shape[dim] : ceil_div(shape[dim], block_of[dim]);
     const ExprId index = block_of[dim] == 1
                              ? coordinates[dim]
                              : builder_.floor_div(coordinates[dim], builder_.integer(block_of[dim]));
