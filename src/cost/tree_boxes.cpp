@@ -218,8 +218,7 @@ const LinearIndex* TreeBoxes::address_of(NodeId node, const Read& read) const {
   if (!layout.blocks.empty()) return nullptr;
   IndexExpr memory;
   const std::vector<Dim> strides = schedule::strides_of(layout, shape);
-  for (size_t d = 0; d < strides.size(); ++d)
-    graph::add_term(memory.linear, static_cast<int>(d), strides[d]);
+  for (size_t d = 0; d < strides.size(); ++d) graph::add_term(memory.linear, static_cast<int>(d), strides[d]);
   std::optional<IndexExpr> composed = graph::substitute(memory, read.index, forms.form(node).axes);
   if (!composed || !composed->quasi.empty()) return nullptr;
   address = std::move(composed->linear);
@@ -379,7 +378,8 @@ Access access_of(const TreeBoxes& boxes, int s, NodeId node, const Read& read,
   const auto it = steps.find(node);
   if (it == steps.end() || boxes.stage(s).vector_axis < 0) return Access::uniform;
   const Value operand = boxes.forms.operand(node, read);
-  if (const LinearIndex* address = is_strided(boxes, operand) || divides(read) ? boxes.address_of(node, read) : nullptr)
+  if (const LinearIndex* address =
+          is_strided(boxes, operand) || divides(read) ? boxes.address_of(node, read) : nullptr)
     return access_at(linear_step(*address, it->second, boxes.usual));
   const std::vector<double> found = read_steps(boxes, node, read, it->second, together(boxes, s, lanes));
   const Shape& shape = boxes.forms.graph->type(operand).shape;

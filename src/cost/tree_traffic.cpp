@@ -126,8 +126,7 @@ class Traffic {
   }
 
   double usual_stride(const schedule::Layout& layout, int dim) const {
-    return static_cast<double>(
-        schedule::usual_value(layout.strides[static_cast<size_t>(dim)], boxes_.usual));
+    return static_cast<double>(schedule::usual_value(layout.strides[static_cast<size_t>(dim)], boxes_.usual));
   }
 
   double points(NodeId node, const Extents& box, const schedule::ReducedBlocks& blocks) const {

@@ -190,9 +190,9 @@ Layouts with_capacities(Layouts layouts, const Graph& graph, const std::vector<A
 Layouts with_places(Layouts layouts, const Graph& graph, const Assemblies& assemblies) {
   for (const auto& [value, place] : assemblies.places) {
     const Layout host = layout_of(graph, layouts, place.host);
-    layouts[value] = schedule::with_strides(layout_of(graph, layouts, value).order,
-                                            strides_of(host, graph.type(place.host).shape),
-                                            graph.type(value).shape);
+    layouts[value] =
+        schedule::with_strides(layout_of(graph, layouts, value).order,
+                               strides_of(host, graph.type(place.host).shape), graph.type(value).shape);
   }
   return layouts;
 }

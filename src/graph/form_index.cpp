@@ -77,8 +77,7 @@ bool equal_modulo(const LinearIndex& a, const LinearIndex& b, const Dim& period)
 // m * n on the right: `high` and `low` in one term.
 std::optional<QuasiTerm> joined(const QuasiTerm& high, const QuasiTerm& low) {
   if (low.modulus.is(0) || high.divisor != low.divisor * low.modulus ||
-      high.coefficient != low.coefficient * low.modulus ||
-      !equal_modulo(high.inner, low.inner, high.divisor))
+      high.coefficient != low.coefficient * low.modulus || !equal_modulo(high.inner, low.inner, high.divisor))
     return std::nullopt;
   return QuasiTerm{high.inner, low.divisor, high.modulus * low.modulus, low.coefficient};
 }

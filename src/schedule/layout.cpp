@@ -106,8 +106,8 @@ int64_t typical(const Dim& stride) {
 Layout with_strides(std::vector<int> order, std::vector<Dim> strides, const Shape& shape) {
   const auto stride_at = [&](int d) { return typical(strides[static_cast<size_t>(d)]); };
   // Dimensions of a single index come first: the last one is that of the smallest stride.
-  const auto units =
-      std::stable_partition(order.begin(), order.end(), [&](int d) { return shape[static_cast<size_t>(d)].is(1); });
+  const auto units = std::stable_partition(order.begin(), order.end(),
+                                           [&](int d) { return shape[static_cast<size_t>(d)].is(1); });
   std::stable_sort(units, order.end(), [&](int a, int b) { return stride_at(a) > stride_at(b); });
   const std::vector<int> several(units, order.end());
   Layout layout;

@@ -46,7 +46,8 @@ int64_t at(const IndexExpr& index, const std::vector<int64_t>& point, const Symb
   for (const QuasiTerm& q : index.quasi) {
     const int64_t inner = at(q.inner, point, symbols), divisor = q.divisor.evaluate(symbols);
     int64_t part = inner / divisor - (inner % divisor < 0 ? 1 : 0);
-    if (const int64_t modulus = q.modulus.evaluate(symbols); modulus != 0) part = (part % modulus + modulus) % modulus;
+    if (const int64_t modulus = q.modulus.evaluate(symbols); modulus != 0)
+      part = (part % modulus + modulus) % modulus;
     sum += q.coefficient.evaluate(symbols) * part;
   }
   return sum;
@@ -75,14 +76,17 @@ IndexExpr reshaped(const IndexExpr& memory, const Shape& from, const Shape& to) 
 
 TEST(FormIndex, AReshapeOfDenseMemoryIsDense) {
   const Dim n = Dim::symbol("n"), batch = Dim::symbol("batch");
-  const std::pair<Shape, Shape> pairs[] = {
-      {{1, 32, 10240}, {1, 320, 32, 32}}, {{1, 320, 32, 32}, {1, 32, 10240}}, {{6, 35}, {14, 15}},
-      {{2, 3, 4, 5}, {120}},              {{120}, {2, 3, 4, 5}},              {{7, 1, 11}, {77, 1}},
-      {{batch, n, 768}, {batch, n, 12, 64}},
-      {{batch, n, 12, 64}, {batch * n, 768}},
-      {{batch * n, 768}, {batch, n, 12, 64}},
-      {{4, 6, 10}, {8, 3, 2, 5}},
-      {{0, 4}, {0, 2, 2}}};
+  const std::pair<Shape, Shape> pairs[] = {{{1, 32, 10240}, {1, 320, 32, 32}},
+                                           {{1, 320, 32, 32}, {1, 32, 10240}},
+                                           {{6, 35}, {14, 15}},
+                                           {{2, 3, 4, 5}, {120}},
+                                           {{120}, {2, 3, 4, 5}},
+                                           {{7, 1, 11}, {77, 1}},
+                                           {{batch, n, 768}, {batch, n, 12, 64}},
+                                           {{batch, n, 12, 64}, {batch * n, 768}},
+                                           {{batch * n, 768}, {batch, n, 12, 64}},
+                                           {{4, 6, 10}, {8, 3, 2, 5}},
+                                           {{0, 4}, {0, 2, 2}}};
   for (const auto& [from, to] : pairs)
     EXPECT_EQ(reshaped(dense(from), from, to), dense(to)) << to_string(from) << " as " << to_string(to);
 }
@@ -102,8 +106,11 @@ TEST(FormIndex, AReshapeOfAPartSplitsWhatIsContiguous) {
 TEST(FormIndex, APartOfASplitDimensionIsLinear) {
   const IndexExpr whole = reshaped(strided({1, 2}), {2, 6}, {12});  // element [g, c] at g + 2 * c
   EXPECT_FALSE(whole.quasi.empty());
-  for (const auto& [start, extent, linear] :
-       {std::tuple<int64_t, int64_t, bool>{0, 6, true}, {6, 6, true}, {7, 5, true}, {2, 3, true}, {4, 4, false}}) {
+  for (const auto& [start, extent, linear] : {std::tuple<int64_t, int64_t, bool>{0, 6, true},
+                                              {6, 6, true},
+                                              {7, 5, true},
+                                              {2, 3, true},
+                                              {4, 4, false}}) {
     IndexExpr from_start;
     from_start.linear.constant = start;
     add_term(from_start.linear, 0);
