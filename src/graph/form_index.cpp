@@ -58,7 +58,7 @@ LinearIndex take_multiples(LinearIndex& from, const Dim& divisor) {
   if (const std::optional<Dim> quotient = exact_quotient(from.constant, divisor)) {
     taken.constant = *quotient;
     from.constant = 0;
-  } else if (from.constant.is_constant() && divisor.is_constant()) {
+  } else if (from.constant.is_constant() && divisor.is_constant() && !divisor.is(0)) {
     taken.constant = floor_div(from.constant, divisor);
     from.constant = modulo(from.constant, divisor);
   }
