@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -148,6 +149,87 @@ TEST(Lstm, AgreesWithPlainLoops) {
     EXPECT_THAT(values(out[0]), Pointwise(FloatNear(1e-6f), expected));
     EXPECT_NEAR(values(out[1])[0], h, 1e-6);
     EXPECT_NEAR(values(out[2])[0], cell, 1e-6);
+  }
+}
+
+// The product of one row with a matrix of 8-bit weights, as a layer quantises it: by hand, in double.
+std::vector<double> quantised_product(const std::vector<double>& row, double low, double high,
+                                      const std::vector<int>& weights, size_t columns,
+                                      const std::vector<float>& scales, int zero) {
+  const auto scale = static_cast<float>((high - low) / 255);
+  const double zero_of_row = std::nearbyint(-low / scale);
+  std::vector<double> sums(columns, 0);
+  for (size_t c = 0; c < columns; ++c) {
+    for (size_t k = 0; k < row.size(); ++k) {
+      const double q = std::clamp(std::nearbyint(row[k] / scale) + zero_of_row, 0.0, 255.0);
+      sums[c] += (q - zero_of_row) * (weights[k * columns + c] - zero);
+    }
+    sums[c] *= scale * scales[scales.size() == 1 ? 0 : c];
+  }
+  return sums;
+}
+
+// Two hidden units, two inputs; scales of the matrix with signed weights, and of each column with unsigned ones.
+TEST(QuantizedLstm, AgreesWithPlainLoops) {
+  const std::vector<double> x{0.52, -1, 2, 0.25, -0.75, 1.4};
+  const std::vector<float> bias{0.1f, 0, -0.2f, 0.3f, 0, 0.1f, 0, 0.4f, 0.2f, 0, 0, 0, -0.1f, 0, 0.3f, 0};
+  for (const bool by_column : {false, true}) {
+    const int zero = by_column ? 7 : 0;
+    const size_t columns = 8;
+    std::vector<int> w, r;
+    for (int i = 0; i < 16; ++i) {
+      w.push_back(by_column ? i * 16 + 1 : i * 13 - 100);
+      r.push_back(by_column ? 255 - i * 15 : 90 - i * 11);
+    }
+    std::vector<float> w_scale(by_column ? columns : 1), r_scale(w_scale.size());
+    for (size_t i = 0; i < w_scale.size(); ++i) {
+      w_scale[i] = 0.01f + 0.001f * static_cast<float>(i);
+      r_scale[i] = 0.02f - 0.001f * static_cast<float>(i);
+    }
+    const auto bytes_of_numbers = [](const std::vector<int>& numbers) {
+      std::vector<std::byte> bytes;
+      for (const int n : numbers) bytes.push_back(static_cast<std::byte>(n));
+      return bytes;
+    };
+    OnnxBuilder model(14);
+    const DataType type = by_column ? DataType::uint8 : DataType::int8;
+    const Ints each = by_column ? Ints{1, 8} : Ints{1};
+    model.input("x", DataType::float32, {int64_t{3}, int64_t{1}, int64_t{2}});
+    model.initializer(onnx_tensor("w", type, {1, 2, 8}, bytes_of_numbers(w)));
+    model.initializer(onnx_tensor("r", type, {1, 2, 8}, bytes_of_numbers(r)));
+    model.floats("b", {1, 16}, bias);
+    model.floats("w_scale", each, w_scale);
+    model.floats("r_scale", each, r_scale);
+    model.initializer(onnx_tensor("zero", type, each, bytes_of_numbers(std::vector<int>(w_scale.size(), zero))));
+    model.nodes.push_back({"lstm",
+                           "DynamicQuantizeLSTM",
+                           "com.microsoft",
+                           {"x", "w", "r", "b", "", "", "", "", "w_scale", "zero", "r_scale", "zero"},
+                           {"y", "y_h", "y_c"},
+                           {{"hidden_size", 2}}});
+    for (const char* name : {"y", "y_h", "y_c"}) model.output_without_shape(name, DataType::float32);
+    const auto out = run(model, {floats({3, 1, 2}, {x.begin(), x.end()})});
+    std::vector<double> h(2, 0), cell(2, 0);
+    std::vector<float> expected;
+    for (size_t t = 0; t < 3; ++t) {
+      // The range of the inputs is that of all steps, with 0; a state of zeros has none.
+      const auto from_input = quantised_product({x[2 * t], x[2 * t + 1]}, -1, 2, w, columns, w_scale, zero);
+      const double low = std::min({h[0], h[1], 0.0}), high = std::max({h[0], h[1], 0.0});
+      const auto from_state = t == 0 ? std::vector<double>(columns, 0)
+                                     : quantised_product(h, low, high, r, columns, r_scale, zero);
+      for (size_t k = 0; k < 2; ++k) {
+        const auto gate = [&](size_t g) {
+          const size_t at = 2 * g + k;
+          return from_input[at] + from_state[at] + bias[at] + bias[at + columns];
+        };
+        cell[k] = sigmoid(gate(2)) * cell[k] + sigmoid(gate(0)) * std::tanh(gate(3));
+        h[k] = sigmoid(gate(1)) * std::tanh(cell[k]);
+        expected.push_back(static_cast<float>(h[k]));
+      }
+    }
+    EXPECT_THAT(values(out[0]), Pointwise(FloatNear(1e-5f), expected));
+    EXPECT_NEAR(values(out[1])[1], h[1], 1e-5);
+    EXPECT_NEAR(values(out[2])[0], cell[0], 1e-5);
   }
 }
 

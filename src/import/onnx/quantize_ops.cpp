@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "import/onnx/compose.h"
+#include "import/onnx/dynamic_quantization.h"
 #include "import/onnx/op_table.h"
 #include "import/onnx/tensor_data.h"
 
@@ -65,12 +66,12 @@ Range range_of(Call& c, DataType type) {
 }
 
 // round(x / scale) + zero, half to even, clamped to the type.
-Value quantized(Call& c, Value x, Value scale, std::optional<Value> zero, DataType type) {
-  Compose m(c.builder());
+Value quantized(graph::GraphBuilder& b, Value x, Value scale, std::optional<Value> zero, DataType type,
+                Range range) {
+  Compose m(b);
   Value y = m.map(ScalarOp::round, m.div(x, scale));
-  if (zero) y = m.add(y, c.builder().cast(*zero, c.builder().type(y).element));
-  const Range range = range_of(c, type);
-  return c.builder().cast(m.min(m.max(y, range.low), range.high), type);
+  if (zero) y = m.add(y, b.cast(*zero, b.type(y).element));
+  return b.cast(m.min(m.max(y, range.low), range.high), type);
 }
 
 void quantize(Call& c) {
@@ -86,23 +87,33 @@ void quantize(Call& c) {
   Value x = m.widen(c.value(0));
   if (!is_float(c.element(0))) x = c.builder().cast(x, DataType::float32);
   const Value scale = c.builder().cast(spread(c, 1, shape), c.builder().type(x).element);
-  c.set(quantized(c, x, scale, c.has(2) ? std::optional(spread(c, 2, shape)) : std::nullopt, type));
+  const auto zero = c.has(2) ? std::optional(spread(c, 2, shape)) : std::nullopt;
+  c.set(quantized(c.builder(), x, scale, zero, type, range_of(c, type)));
 }
 
-// Scale and zero point from the least and greatest element, 0 included, so that 0 is exact.
-void dynamic_quantize(Call& c) {
-  Compose m(c.builder());
-  const Value x = c.value(0);
-  const std::vector<int> all = counting(0, c.rank(0));
-  const Value low = m.min(c.builder().reduce(x, Combine::min, all), 0.0);
-  const Value high = m.max(c.builder().reduce(x, Combine::max, all), 0.0);
+// `range`: a 255th of the distance of the least and greatest element, which is the scale where it is not 0.
+struct Dynamic {
+  DynamicallyQuantized quantized;
+  Value range;
+};
+Dynamic dynamic(graph::GraphBuilder& b, Value x) {
+  Compose m(b);
+  const std::vector<int> all = counting(0, b.type(x).rank());
+  const Value low = m.min(b.reduce(x, Combine::min, all), 0.0);
+  const Value high = m.max(b.reduce(x, Combine::max, all), 0.0);
   const Value range = m.div(m.sub(high, low), 255.0);
   const Value is_zero = m.map(ScalarOp::equal, range, m.like(range, 0));
   const Value scale = m.select(is_zero, m.like(range, 1), range);
   const Value zero = m.map(ScalarOp::round, m.min(m.max(m.div(m.neg(low), scale), 0.0), 255.0));
-  c.set(quantized(c, x, scale, zero, DataType::uint8));
-  c.set_output(1, range);
-  c.set_output(2, c.builder().cast(zero, DataType::uint8));
+  const Value values = quantized(b, x, scale, zero, DataType::uint8, {0, 255});
+  return {{values, scale, b.cast(zero, DataType::uint8)}, range};
+}
+
+void dynamic_quantize(Call& c) {
+  const Dynamic made = dynamic(c.builder(), c.value(0));
+  c.set(made.quantized.values);
+  c.set_output(1, made.range);
+  c.set_output(2, made.quantized.zero);
 }
 
 constexpr OpRow rows[] = {
@@ -114,5 +125,9 @@ constexpr OpRow rows[] = {
 }  // namespace
 
 std::span<const OpRow> quantize_ops() { return rows; }
+
+DynamicallyQuantized dynamically_quantized(graph::GraphBuilder& builder, Value x) {
+  return dynamic(builder, x).quantized;
+}
 
 }  // namespace fusewise::onnx

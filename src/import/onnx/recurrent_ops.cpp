@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "import/onnx/compose.h"
+#include "import/onnx/dynamic_quantization.h"
 #include "import/onnx/op_table.h"
 
 namespace fusewise::onnx {
@@ -63,13 +64,25 @@ class Recurrent {
   }
 
  protected:
+  // A matrix of weights of one direction; of quantised ones the elements stand for (value - zero) * scale.
+  struct Weights {
+    Value values;
+    std::optional<Value> scale, zero;
+  };
   // `x`: the step's input times the input weights, all gates; the parameters of this direction.
   struct Parameters {
-    Value recurrence;  // [gates * hidden, hidden]
+    Weights recurrence;
     std::optional<Value> input_bias, recurrence_bias, peepholes;
     const std::string_view* activations;
   };
   virtual State step(Value x, const State& before, const Parameters& p) = 0;
+  // Operand 1 or 2, [gates * hidden, size].
+  virtual Weights weights(size_t input, int64_t direction) { return {of_direction(input, direction), {}, {}}; }
+  // x W', where the last dimension of x is W's.
+  virtual Value times(Value x, const Weights& w) {
+    return b_.dot(x, w.values, {{}, {}, {b_.type(x).rank() - 1}, {1}});
+  }
+  virtual Dim hidden_size() { return c_.type(2).shape[2]; }
 
   // Gates [first, first + count) of the last (or only) dimension.
   Value gate(Value x, int64_t first, int64_t count = 1) {
@@ -79,11 +92,20 @@ class Recurrent {
     shape.back() = Dim(count) * hidden_;
     return b_.slice(x, starts, std::vector<int64_t>(shape.size(), 1), shape);
   }
-  Value gate_rows(Value w, int64_t first, int64_t count) {
-    return b_.slice(w, {Dim(first) * hidden_, 0}, {1, 1}, {Dim(count) * hidden_, hidden_});
+  Weights gate_rows(const Weights& w, int64_t first, int64_t count) {
+    return {b_.slice(w.values, {Dim(first) * hidden_, 0}, {1, 1}, {Dim(count) * hidden_, hidden_}), {}, {}};
   }
-  // h R'
-  Value times(Value h, Value weights) { return b_.dot(h, weights, {{}, {}, {1}, {1}}); }
+  // The part of an operand that belongs to a direction, without that dimension.
+  Value of_direction(size_t input, int64_t direction, size_t least_rank = 2) {
+    Shape shape = c_.type(input).shape;
+    if (shape.size() < least_rank)
+      c_.fail(fmt::format("operand {} has less than {} dimensions", input, least_rank));
+    std::vector<Dim> starts(shape.size(), Dim(0));
+    starts[0] = direction;
+    shape[0] = 1;
+    const Value part = b_.slice(c_.value(input), starts, std::vector<int64_t>(shape.size(), 1), shape);
+    return b_.reshape(part, Shape(shape.begin() + 1, shape.end()));
+  }
   Value activate(const Parameters& p, size_t which, Value x) {
     return activated(c_, m_, p.activations[which], x);
   }
@@ -103,7 +125,7 @@ class Recurrent {
     steps_ = steps.value();
     if (steps_ < 1 || steps_ > most_steps) c_.unsupported(fmt::format("{} steps", steps_));
     batch_ = b_.shape(x_)[1];
-    hidden_ = c_.type(2).shape[2];
+    hidden_ = hidden_size();
     direction_ = c_.string("direction", "forward");
     if (direction_ != "forward" && direction_ != "reverse" && direction_ != "bidirectional")
       c_.fail("attribute 'direction' is unknown");
@@ -122,17 +144,6 @@ class Recurrent {
     activations_ = given->strings;
   }
 
-  // The part of an operand that belongs to a direction, without that dimension.
-  Value of_direction(size_t input, int64_t direction) {
-    Shape shape = c_.type(input).shape;
-    if (shape.size() < 2) c_.fail(fmt::format("operand {} has less than two dimensions", input));
-    std::vector<Dim> starts(shape.size(), Dim(0));
-    starts[0] = direction;
-    shape[0] = 1;
-    const Value part = b_.slice(c_.value(input), starts, std::vector<int64_t>(shape.size(), 1), shape);
-    return b_.reshape(part, Shape(shape.begin() + 1, shape.end()));
-  }
-
   Value initial(size_t input, int64_t direction) {
     if (!c_.has(input)) return b_.broadcast(b_.scalar(c_.element(0), 0), {batch_, hidden_}, {});
     if (!batch_first_) return of_direction(input, direction);
@@ -142,7 +153,7 @@ class Recurrent {
   }
 
   Parameters parameters(int64_t direction) {
-    Parameters p{of_direction(2, direction), {}, {}, {}, nullptr};
+    Parameters p{weights(2, direction), {}, {}, {}, nullptr};
     if (c_.has(3)) {
       const Value both = of_direction(3, direction);
       p.input_bias = gate(both, 0, gates_);
@@ -156,7 +167,7 @@ class Recurrent {
   State run_direction(int64_t direction, bool has_cell, std::vector<Value>& outputs) {
     const Parameters p = parameters(direction);
     // [steps, batch, gates * hidden]
-    const Value products = b_.dot(x_, of_direction(1, direction), {{}, {}, {2}, {1}});
+    const Value products = times(x_, weights(1, direction));
     const Dim width = Dim(gates_) * hidden_;
     State state{initial(5, direction), {}};
     if (has_cell) state.cell = initial(6, direction);
@@ -216,6 +227,36 @@ class Lstm : public Recurrent {
   }
 };
 
+// Weights are integers with a scale and a zero point, of the matrix or of each of its columns. What they are multiplied
+// by is quantised for each product: the inputs of all steps together, and the state before each step.
+class QuantizedLstm : public Lstm {
+ public:
+  explicit QuantizedLstm(Call& c) : Lstm(c) {
+    if (c.has(4)) c.unsupported("lengths of the sequences");
+  }
+
+ protected:
+  // [size, gates * hidden]
+  Weights weights(size_t input, int64_t direction) override {
+    const size_t scale = input == 1 ? 8 : 10;
+    if (!is_integer(c_.element(input))) c_.fail(fmt::format("operand {} is not quantised", input));
+    return {of_direction(input, direction), of_direction(scale, direction, 1),
+            of_direction(scale + 1, direction, 1)};
+  }
+  Value times(Value x, const Weights& w) override {
+    const DynamicallyQuantized q = dynamically_quantized(b_, x);
+    const Value product =
+        b_.dot(centred(q.values, q.zero), centred(w.values, *w.zero), {{}, {}, {b_.type(x).rank() - 1}, {0}});
+    return m_.mul(b_.cast(product, DataType::float32), m_.mul(q.scale, *w.scale));
+  }
+  Dim hidden_size() override { return c_.type(2).shape[1]; }
+
+ private:
+  Value centred(Value x, Value zero) {
+    return m_.sub(b_.cast(x, DataType::int32), b_.cast(zero, DataType::int32));
+  }
+};
+
 class Gru : public Recurrent {
  public:
   explicit Gru(Call& c)
@@ -227,13 +268,13 @@ class Gru : public Recurrent {
     Value both = m_.add(gate(x, 0, 2), times(before.hidden, gate_rows(p.recurrence, 0, 2)));
     if (p.input_bias) both = m_.add(m_.add(both, gate(*p.input_bias, 0, 2)), gate(*p.recurrence_bias, 0, 2));
     const Value update = activate(p, 0, gate(both, 0)), reset = activate(p, 0, gate(both, 1));
-    const Value weights = gate_rows(p.recurrence, 2, 1);
+    const Weights fresh_rows = gate_rows(p.recurrence, 2, 1);
     const auto biased = [&](Value v, const std::optional<Value>& bias) {
       return bias ? m_.add(v, gate(*bias, 2)) : v;
     };
     const Value from_input = biased(gate(x, 2), p.input_bias);
-    const Value from_state = late_ ? m_.mul(reset, biased(times(before.hidden, weights), p.recurrence_bias))
-                                   : biased(times(m_.mul(reset, before.hidden), weights), p.recurrence_bias);
+    const Value from_state = late_ ? m_.mul(reset, biased(times(before.hidden, fresh_rows), p.recurrence_bias))
+                                   : biased(times(m_.mul(reset, before.hidden), fresh_rows), p.recurrence_bias);
     const Value fresh = activate(p, 1, m_.add(from_input, from_state));
     const Value kept = m_.mul(update, before.hidden);
     return {m_.add(m_.mul(m_.sub(m_.like(update, 1), update), fresh), kept), {}};
@@ -256,10 +297,12 @@ class Rnn : public Recurrent {
 };
 
 void lstm(Call& c) { Lstm(c).import(true); }
+void quantized_lstm(Call& c) { QuantizedLstm(c).import(true); }
 void gru(Call& c) { Gru(c).import(false); }
 void rnn(Call& c) { Rnn(c).import(false); }
 
 constexpr OpRow rows[] = {
+    {"DynamicQuantizeLSTM", 1, newest, quantized_lstm, "com.microsoft"},
     {"GRU", 3, newest, gru},
     {"LSTM", 1, newest, lstm},
     {"RNN", 1, newest, rnn},
