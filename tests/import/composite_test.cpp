@@ -200,7 +200,8 @@ TEST(QuantizedLstm, AgreesWithPlainLoops) {
     model.floats("b", {1, 16}, bias);
     model.floats("w_scale", each, w_scale);
     model.floats("r_scale", each, r_scale);
-    model.initializer(onnx_tensor("zero", type, each, bytes_of_numbers(std::vector<int>(w_scale.size(), zero))));
+    model.initializer(
+        onnx_tensor("zero", type, each, bytes_of_numbers(std::vector<int>(w_scale.size(), zero))));
     model.nodes.push_back({"lstm",
                            "DynamicQuantizeLSTM",
                            "com.microsoft",

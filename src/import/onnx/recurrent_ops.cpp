@@ -77,7 +77,9 @@ class Recurrent {
   };
   virtual State step(Value x, const State& before, const Parameters& p) = 0;
   // Operand 1 or 2, [gates * hidden, size].
-  virtual Weights weights(size_t input, int64_t direction) { return {of_direction(input, direction), {}, {}}; }
+  virtual Weights weights(size_t input, int64_t direction) {
+    return {of_direction(input, direction), {}, {}};
+  }
   // x W', where the last dimension of x is W's.
   virtual Value times(Value x, const Weights& w) {
     return b_.dot(x, w.values, {{}, {}, {b_.type(x).rank() - 1}, {1}});
@@ -273,8 +275,9 @@ class Gru : public Recurrent {
       return bias ? m_.add(v, gate(*bias, 2)) : v;
     };
     const Value from_input = biased(gate(x, 2), p.input_bias);
-    const Value from_state = late_ ? m_.mul(reset, biased(times(before.hidden, fresh_rows), p.recurrence_bias))
-                                   : biased(times(m_.mul(reset, before.hidden), fresh_rows), p.recurrence_bias);
+    const Value from_state = late_
+                                 ? m_.mul(reset, biased(times(before.hidden, fresh_rows), p.recurrence_bias))
+                                 : biased(times(m_.mul(reset, before.hidden), fresh_rows), p.recurrence_bias);
     const Value fresh = activate(p, 1, m_.add(from_input, from_state));
     const Value kept = m_.mul(update, before.hidden);
     return {m_.add(m_.mul(m_.sub(m_.like(update, 1), update), fresh), kept), {}};
