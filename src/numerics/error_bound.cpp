@@ -264,20 +264,22 @@ double as_double(const Scalar& integer) { return convert(integer, DataType::floa
 
 Bounded evaluate_integers(ScalarOp op, std::span<const Bounded> operands, DataType type) {
   bool sure = true;
+  double largest = 0;
   std::vector<Scalar> scalars;
   for (const Bounded& operand : operands) {
     sure = sure && operand.error == 0;
+    largest = std::max(largest, std::fabs(operand.value));
     scalars.push_back(integer_scalar(operand.value, type));
   }
   double value = as_double(evaluate(op, scalars, type));
-  if (std::fabs(value) > 0x1p53)
-    return unknown(value);  // neither operands nor result are known to be exact here
+  // Doubles are not exact there.
+  if (std::max(largest, std::fabs(value)) > 0x1p53) return unknown(value);
   if (sure) return {value, 0};
   bool smooth = op == ScalarOp::abs || op == ScalarOp::add || op == ScalarOp::max || op == ScalarOp::min ||
                 op == ScalarOp::mul || op == ScalarOp::neg || op == ScalarOp::sub;
   if (!smooth) return unknown(value);
   double error = carried_error(op, operands[0], operands.back(), value);
-  double greatest = std::ldexp(1.0, bits_of(type) - (is_signed(type) ? 1 : 0)) - 1;
+  double greatest = greatest_exact(type);
   bool may_wrap = value + error > greatest || value - error < (is_signed(type) ? -greatest - 1 : 0);
   return may_wrap ? unknown(value) : Bounded{value, error};
 }
@@ -318,6 +320,10 @@ double unit_roundoff(DataType type) {
     default:
       return 0;
   }
+}
+
+double greatest_exact(DataType integer) {
+  return std::min(0x1p53, std::ldexp(1.0, bits_of(integer) - (is_signed(integer) ? 1 : 0)) - 1);
 }
 
 double least_positive(DataType type) {
@@ -376,7 +382,7 @@ void BoundedSum::add_product(Bounded a, Bounded b) {
 
 Bounded BoundedSum::result() const {
   if (std::isnan(sum_)) return {sum_, std::isinf(errors_) ? infinity : 0};
-  if (!is_float(type_)) return {sum_, errors_};
+  if (!is_float(type_)) return magnitudes_ <= greatest_exact(type_) ? Bounded{sum_, errors_} : unknown(sum_);
   DataType accumulator = accumulator_of(type_);
   double n = static_cast<double>(count_);
   double growth = n * (unit_roundoff(accumulator) + double_roundoff);

@@ -30,6 +30,8 @@ struct Bounded {
 
 double unit_roundoff(DataType type);   // half the relative spacing: 2^-24 for float32; 0 for integers
 double least_positive(DataType type);  // the least denormal; 0 for integers
+// Up to this magnitude doubles hold every integer of the type, and sums of the type do not wrap around.
+double greatest_exact(DataType integer);
 double greatest_finite(DataType type);
 
 // `x` after rounding to a float type; an integer or boolean type changes nothing.

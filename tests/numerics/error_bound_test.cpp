@@ -159,5 +159,20 @@ TEST(ErrorBound, sums_in_any_order) {
   EXPECT_EQ(infinite.result().error, 0);
 }
 
+// Doubles round such integers, and narrow types wrap around.
+TEST(ErrorBound, sums_of_large_integers_are_unknown) {
+  const auto sum = [](DataType type, std::vector<double> terms) {
+    BoundedSum all(type);
+    for (double term : terms) all.add({term, 0});
+    return all.result();
+  };
+  EXPECT_EQ(sum(DataType::int64, {0x1p63, -0x1p63, 25}).error, inf);
+  EXPECT_EQ(sum(DataType::int64, {0x1p52, -0x1p51, 25}).error, 0);
+  EXPECT_EQ(sum(DataType::int8, {100, 27}).error, 0);
+  EXPECT_EQ(sum(DataType::int8, {100, 28}).error, inf);
+  EXPECT_EQ(sum(DataType::uint8, {200, 55}).error, 0);
+  EXPECT_EQ(apply(ScalarOp::sub, DataType::int64, {{0x1p60, 0}, {0x1p60, 0}}).error, inf);
+}
+
 }  // namespace
 }  // namespace fusewise

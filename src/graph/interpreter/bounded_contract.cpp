@@ -104,9 +104,7 @@ BoundedTensor contract_bounded(const Contraction& c, const BoundedTensor& a, con
                           bounds = result.bound.mutable_as<double>();
   const std::span<const double> magnitudes = sums.magnitudes.as<double>();
   const double denormals = static_cast<double>(c.products) * least_positive(accumulator);
-  // Integers wrap.
-  const double greatest =
-      is_float(element) ? greatest_finite(accumulator) : std::exp2(bits_of(element) - 1) - 1;
+  const double greatest = is_float(element) ? greatest_finite(accumulator) : greatest_exact(element);
   for (size_t i = 0; i < values.size(); ++i) {
     Bounded y{values[i], bounds[i] * (1 + 1e-6) + denormals};
     if (!(magnitudes[i] <= greatest) || !std::isfinite(values[i]) || std::isnan(bounds[i])) {
