@@ -97,8 +97,9 @@ std::map<NodeId, Box> Lowering::needed_boxes(int index, const Box& box) {
     if (it == boxes.end()) continue;
     Box own = it->second;
     // A point that a border cuts lies where the stage that computes it begins: what it reads is counted from there.
-    for (size_t d = 0; d < own.size(); ++d)
-      if (is_point(own[d])) own[d] = clamp_to(builder_, own[d], dim_expr(shape_of(node)[d]));
+    const Shape& domain = shape_of(node);
+    for (size_t d = 0; d < std::min(own.size(), domain.size()); ++d)
+      if (is_point(own[d])) own[d] = clamp_to(builder_, own[d], dim_expr(domain[d]));
     for (const Read& read : forms_.form(node).reads) {
       const NodeId producer = forms_.operand(node, read).node;
       if (!std::binary_search(s.cone.begin(), s.cone.end(), producer, std::greater<>())) continue;
