@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
-#include <queue>
+#include <optional>
 #include <set>
-#include <tuple>
 
 #include "base/error.h"
+#include "compiler/program_parts.h"
 #include "graph/shape_rules.h"
 
 namespace fusewise::compiler {
@@ -16,6 +17,7 @@ namespace fusewise::compiler {
 namespace {
 
 using graph::Graph;
+using graph::Node;
 using graph::NodeId;
 using graph::Op;
 using graph::Value;
@@ -23,95 +25,108 @@ using program::BufferId;
 using program::BufferKind;
 using program::Program;
 
-class ProgramBuilder {
+// A graph, or a body, whose steps are being added.
+class Block {
  public:
-  ProgramBuilder(const Graph& graph, const fusion::FusionPlan& plan, const std::vector<KernelCall>& calls,
-                 const KernelSet& kernels)
-      : graph_(graph), plan_(plan), calls_(calls), kernels_(kernels) {}
-
-  BuiltProgram build(std::string library, const CompileOptions& options) {
-    program_.name = graph_.name;
-    add_interface();
-    add_kernels(options);
-    for (size_t i = 0; i < calls_.size(); ++i) {
-      const fusion::PlannedRegion& region = plan_.regions[i];
-      const bool is_step = !region.once && !region.assembled;
-      run_steps_.push_back(is_step ? static_cast<uint32_t>(program_.run_steps.size()) : program::none);
-      if (region.assembled)
-        add_copies(region.region.nodes.front());
-      else if (calls_[i].kernel >= 0)
-        add_call(region, calls_[i]);
-      else
-        add_host_step(region.region);
-    }
-    copy_outputs();
-    program_.once_steps = largest_first(std::move(program_.once_steps));
-    add_guards();
-    std::vector<std::byte> bytes(library.size());
-    std::memcpy(bytes.data(), library.data(), library.size());
-    program_.library.bytes = program::own_bytes(std::move(bytes));
-    program::verify(program_);
-    return {std::move(program_), std::move(buffers_), std::move(run_steps_)};
+  // `outputs`: where each of the graph's has to be in the end.
+  Block(const Graph& graph, const fusion::FusionPlan& plan, std::vector<BufferId> outputs = {})
+      : graph(graph), plan(plan), outputs(std::move(outputs)) {
+    // The first that names a value is where it lies; the others get a copy.
+    for (uint32_t i = 0; i < graph.outputs.size(); ++i) direct_outputs_.emplace(graph.outputs[i].value, i);
   }
 
- private:
-  const Graph& graph_;
-  const fusion::FusionPlan& plan_;
-  const std::vector<KernelCall>& calls_;
-  const KernelSet& kernels_;
-  Program program_;
-  std::map<Value, BufferId> buffers_;
-  std::vector<uint32_t> run_steps_;  // by region
-  std::map<Value, uint32_t>
-      direct_outputs_;  // values that a kernel can store straight into the caller's memory
+  const Graph& graph;
+  const fusion::FusionPlan& plan;
+  std::vector<BufferId> outputs;
+  std::map<Value, BufferId> buffers;  // where values are
 
+  const Node& node(Value v) const { return graph.node(v.node); }
+  schedule::Layout layout_of(Value v) const {
+    const auto it = plan.layouts.find(v);
+    return it != plan.layouts.end() ? it->second : schedule::row_major(graph.type(v).rank());
+  }
+  Dim element_bytes(Value v) const { return bytes_of(graph.type(v).element); }
   Dim bytes_of_value(Value v) const {
-    const graph::TensorType& type = graph_.type(v);
-    const auto it = plan_.layouts.find(v);
+    const graph::TensorType& type = graph.type(v);
+    const auto it = plan.layouts.find(v);
     const Dim elements =
-        it == plan_.layouts.end() ? product(type.shape) : schedule::physical_elements(it->second, type.shape);
-    return elements * Dim(bytes_of(type.element));
+        it == plan.layouts.end() ? product(type.shape) : schedule::physical_elements(it->second, type.shape);
+    return elements * element_bytes(v);
   }
   // Of the caller's array, which may have room to spare.
   Dim bytes_of_array(Value v) const {
-    Shape array = graph_.type(v).shape;
+    Shape array = graph.type(v).shape;
     if (const program::Capacity capacity = capacity_of(v); !capacity.symbol.empty())
       array[capacity.axis] = Dim::symbol(capacity.symbol);
     return product(array) * element_bytes(v);
   }
   program::Capacity capacity_of(Value v) const {
-    for (const fusion::Append& append : plan_.appends) {
+    for (const fusion::Append& append : plan.appends) {
       if (append.whole == v) return {append.whole_capacity, static_cast<uint32_t>(append.axis)};
       if (append.past == v) return {append.past_capacity, static_cast<uint32_t>(append.axis)};
     }
     return {};
   }
+  bool is_blocked(Value v) const {
+    const auto it = plan.layouts.find(v);
+    return it != plan.layouts.end() && !it->second.blocks.empty();
+  }
+  std::string name_of_value(Value v) const {
+    if (node(v).sources.empty()) return fmt::format("value {}", v.node);
+    const graph::ModelNode& model = graph.model_nodes[node(v).sources[0]];
+    return model.first_output.empty() ? model.name : model.first_output;
+  }
+  // Of an output that a step can store straight to where it has to be.
+  std::optional<uint32_t> direct_output(Value v) const {
+    const auto it = direct_outputs_.find(v);
+    return it == direct_outputs_.end() ? std::nullopt : std::optional(it->second);
+  }
+
+ private:
+  std::map<Value, uint32_t> direct_outputs_;
+};
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const Graph& graph, const KernelSet& kernels) : graph_(graph), kernels_(kernels) {}
+
+  BuiltProgram build(const fusion::FusionPlan& plan, const std::vector<KernelCall>& calls,
+                     std::string library, const CompileOptions& options) {
+    program_.name = graph_.name;
+    Block block(graph_, plan);
+    add_interface(block);
+    add_kernels(options);
+    std::vector<uint32_t> run_steps = add_steps(block, calls);
+    program_.once_steps = largest_first(program_, std::move(program_.once_steps));
+    add_guards();
+    std::vector<std::byte> bytes(library.size());
+    std::memcpy(bytes.data(), library.data(), library.size());
+    program_.library.bytes = program::own_bytes(std::move(bytes));
+    program::verify(program_);
+    return {std::move(program_), std::move(block.buffers), std::move(run_steps)};
+  }
+
+ private:
+  const Graph& graph_;
+  const KernelSet& kernels_;
+  Program program_;
+  std::map<std::pair<const std::byte*, size_t>, BufferId> constants_;
+
   uint32_t input_index(Value v) const {
     const auto it = std::find_if(graph_.inputs.begin(), graph_.inputs.end(),
                                  [&](const graph::GraphInput& input) { return input.node == v.node; });
     return static_cast<uint32_t>(it - graph_.inputs.begin());
   }
   // The tensor within the caller's array.
-  BufferId tensor_in(BufferId array, Value v) {
-    if (capacity_of(v).symbol.empty()) return array;
-    return add_view(array, v, std::vector<Dim>(graph_.type(v).shape.size(), Dim(0)), v);
+  BufferId tensor_in(const Block& block, BufferId array, Value v) {
+    if (block.capacity_of(v).symbol.empty()) return array;
+    return add_view(block, array, v, std::vector<Dim>(block.graph.type(v).shape.size(), Dim(0)), v);
   }
-  bool is_blocked(Value v) const {
-    const auto it = plan_.layouts.find(v);
-    return it != plan_.layouts.end() && !it->second.blocks.empty();
-  }
-
   BufferId add_buffer(BufferKind kind, uint32_t index, Dim bytes, std::string name) {
-    program::Buffer buffer;
-    buffer.kind = kind;
-    buffer.index = index;
-    buffer.bytes = std::move(bytes);
-    buffer.name = std::move(name);
-    program_.buffers.push_back(std::move(buffer));
-    return static_cast<BufferId>(program_.buffers.size() - 1);
+    return compiler::add_buffer(program_, kind, index, std::move(bytes), std::move(name));
   }
 
-  void add_interface() {
+  void add_interface(Block& block) {
     std::set<std::string> symbols;
     for (const graph::GraphInput& input : graph_.inputs) {
       const Value v{input.node, 0};
@@ -119,22 +134,21 @@ class ProgramBuilder {
       for (const Dim& d : type.shape)
         for (const std::string& s : d.symbols()) symbols.insert(s);
       const BufferId buffer = add_buffer(BufferKind::input, static_cast<uint32_t>(program_.inputs.size()),
-                                         bytes_of_array(v), input.name);
-      program_.inputs.push_back({input.name, type.element, type.shape, capacity_of(v)});
-      buffers_[v] = tensor_in(buffer, v);
+                                         block.bytes_of_array(v), input.name);
+      program_.inputs.push_back({input.name, type.element, type.shape, block.capacity_of(v)});
+      block.buffers[v] = tensor_in(block, buffer, v);
     }
     program_.symbols.assign(symbols.begin(), symbols.end());
     for (const graph::GraphOutput& output : graph_.outputs) {
       const graph::TensorType& type = graph_.type(output.value);
       const auto index = static_cast<uint32_t>(program_.outputs.size());
-      // The first that names a value is where it lies; the others get a copy, in one piece.
-      const bool direct = direct_outputs_.emplace(output.value, index).second;
-      const Dim bytes =
-          direct ? bytes_of_array(output.value) : product(type.shape) * element_bytes(output.value);
+      const bool direct = block.direct_output(output.value) == index;  // a copy lies in one piece
+      const Dim bytes = direct ? block.bytes_of_array(output.value) : bytes_of_type(type);
       const BufferId buffer = add_buffer(BufferKind::output, index, bytes, output.name);
       program_.outputs.push_back({output.name, type.element, type.shape, buffer, {}, {}});
-      if (direct) program_.outputs.back().capacity = capacity_of(output.value);
-      for (const fusion::Append& append : plan_.appends)
+      block.outputs.push_back(buffer);
+      if (direct) program_.outputs.back().capacity = block.capacity_of(output.value);
+      for (const fusion::Append& append : block.plan.appends)
         if (direct && append.whole == output.value)
           program_.outputs.back().may_alias_inputs = {input_index(append.past)};
     }
@@ -167,93 +181,115 @@ class ProgramBuilder {
         program_.cpu_features.push_back(f);
   }
 
-  std::string name_of_value(Value v) const {
-    const graph::Node& node = graph_.node(v.node);
-    if (node.sources.empty()) return fmt::format("value {}", v.node);
-    const graph::ModelNode& model = graph_.model_nodes[node.sources[0]];
-    return model.first_output.empty() ? model.name : model.first_output;
-  }
-
   // A value that no region computes: a constant or dimensions.
-  BufferId source_buffer(Value v) {
-    const graph::Node& node = graph_.node(v.node);
+  BufferId source_buffer(const Block& block, Value v) {
+    const Node& node = block.node(v);
     if (node.op == Op::dims) {
-      const BufferId id = add_buffer(BufferKind::dims, program::none, {}, name_of_value(v));
+      const BufferId id = add_buffer(BufferKind::dims, program::none, {}, block.name_of_value(v));
       program_.buffers[id].dims = graph::attributes<graph::DimsAttributes>(node).dims;
       program_.buffers[id].bytes = Dim(static_cast<int64_t>(8 * program_.buffers[id].dims.size()));
       return id;
     }
-    const graph::ConstantData* data = graph::constant_of(graph_, v);
+    const graph::ConstantData* data = graph::constant_of(block.graph, v);
     check(data != nullptr,
           "a value is read that no region of the plan computes: node " + std::to_string(v.node));
+    // Bodies share the constants of the graphs around them.
+    const auto [known, fresh] = constants_.try_emplace({data->bytes.data(), data->bytes.size()});
+    if (!fresh) return known->second;
     program::Constant constant;
     constant.name = data->name;
     constant.bytes = {data->bytes, data->owner};
     constant.size = data->bytes.size();
     const auto index = static_cast<uint32_t>(program_.constants.size());
     program_.constants.push_back(std::move(constant));
-    return add_buffer(BufferKind::constant, index, Dim(static_cast<int64_t>(data->bytes.size())), data->name);
+    return known->second = add_buffer(BufferKind::constant, index,
+                                      Dim(static_cast<int64_t>(data->bytes.size())), data->name);
   }
-
-  schedule::Layout layout_of(Value v) const {
-    const auto it = plan_.layouts.find(v);
-    return it != plan_.layouts.end() ? it->second : schedule::row_major(graph_.type(v).rank());
-  }
-  Dim element_bytes(Value v) const { return bytes_of(graph_.type(v).element); }
 
   // The part of `host` from `start` on that holds a value of the shape and layout of `like`.
-  BufferId add_view(BufferId host, Value host_value, const std::vector<Dim>& start, Value like) {
-    const graph::TensorType& type = graph_.type(like);
-    schedule::Layout layout = layout_of(host_value);
-    layout.strides = schedule::strides_of(layout, graph_.type(host_value).shape);
+  BufferId add_view(const Block& block, BufferId host, Value host_value, const std::vector<Dim>& start,
+                    Value like) {
+    const graph::TensorType &type = block.graph.type(like), &host_type = block.graph.type(host_value);
+    schedule::Layout layout = block.layout_of(host_value);
+    layout.strides = schedule::strides_of(layout, host_type.shape);
     const std::vector<Dim>& strides = layout.strides;
     Dim offset = 0;
     for (size_t d = 0; d < start.size(); ++d) offset = offset + start[d] * strides[d];
-    const BufferId id = add_buffer(BufferKind::view, program::none, product(type.shape) * element_bytes(like),
-                                   name_of_value(like));
+    const BufferId id =
+        add_buffer(BufferKind::view, program::none, bytes_of_type(type), block.name_of_value(like));
     program::Buffer& view = program_.buffers[id];
     // A part of a part is a part of the whole.
     view.base = root_of(program_, host);
-    view.offset = offset * element_bytes(like) + program_.buffers[host].offset;
-    view.reach = schedule::physical_elements(layout, type.shape) * element_bytes(like);
+    view.offset = offset * block.element_bytes(like) + program_.buffers[host].offset;
+    view.reach = schedule::physical_elements(layout, type.shape) * block.element_bytes(like);
     return id;
   }
 
-  // Where a value of this run lies that a region writes: in the caller's memory, inside a larger value, or alone.
-  BufferId place_of(Value v) {
-    if (const auto it = buffers_.find(v); it != buffers_.end()) return it->second;
+  // Where a value of this run lies that a region writes: where an output has to be, inside a larger value, or alone.
+  BufferId place_of(Block& block, Value v) {
+    if (const auto it = block.buffers.find(v); it != block.buffers.end()) return it->second;
     BufferId id = program::none;
-    if (const auto place = plan_.assemblies.places.find(v); place != plan_.assemblies.places.end())
-      id = add_view(place_of(place->second.host), place->second.host, place->second.start, v);
-    else if (const auto output = direct_outputs_.find(v); output != direct_outputs_.end())
-      id = tensor_in(program_.outputs[output->second].buffer, v);
+    const auto& places = block.plan.assemblies.places;
+    if (const auto place = places.find(v); place != places.end())
+      id = add_view(block, place_of(block, place->second.host), place->second.host, place->second.start, v);
+    else if (const std::optional<uint32_t> output = block.direct_output(v))
+      id = tensor_in(block, block.outputs[*output], v);
     else
-      id = add_buffer(BufferKind::arena, program::none, bytes_of_value(v), name_of_value(v));
-    buffers_.emplace(v, id);
+      id = add_buffer(BufferKind::arena, program::none, block.bytes_of_value(v), block.name_of_value(v));
+    block.buffers.emplace(v, id);
     return id;
   }
 
-  BufferId buffer_of(Value v, const fusion::PlannedRegion& reader) {
-    if (const auto it = buffers_.find(v); it != buffers_.end()) return it->second;
-    if (!graph::contains(reader.region, v.node)) return buffers_[v] = source_buffer(v);
-    if (!reader.once) return place_of(v);
-    const BufferId id = add_buffer(BufferKind::once, program::none, bytes_of_value(v), name_of_value(v));
-    program_.buffers[id].zero_fill = is_blocked(v);
-    return buffers_[v] = id;
+  // Of a value that no region of a run computes, or an earlier one.
+  BufferId operand_buffer(Block& block, Value v) {
+    const auto it = block.buffers.find(v);
+    return it != block.buffers.end() ? it->second : block.buffers[v] = source_buffer(block, v);
   }
 
-  void add_call(const fusion::PlannedRegion& planned, const KernelCall& call) {
+  BufferId buffer_of(Block& block, Value v, const fusion::PlannedRegion& region) {
+    if (block.buffers.count(v) || !graph::contains(region.region, v.node)) return operand_buffer(block, v);
+    if (!region.once) return place_of(block, v);
+    const BufferId id =
+        add_buffer(BufferKind::once, program::none, block.bytes_of_value(v), block.name_of_value(v));
+    program_.buffers[id].zero_fill = block.is_blocked(v);
+    return block.buffers[v] = id;
+  }
+
+  // The steps of a graph or a body, in order, until its outputs are where they have to be. By region, its step of a run.
+  std::vector<uint32_t> add_steps(Block& block, const std::vector<KernelCall>& calls) {
+    std::vector<uint32_t> run_steps;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const fusion::PlannedRegion& region = block.plan.regions[i];
+      const bool is_step = !region.once && !region.assembled;
+      run_steps.push_back(is_step ? static_cast<uint32_t>(program_.run_steps.size()) : program::none);
+      if (region.assembled)
+        add_copies(block, region.region.nodes.front());
+      else if (!region.bodies.empty())
+        add_control(block, region, calls[i]);
+      else if (calls[i].kernel >= 0)
+        add_call(block, region, calls[i]);
+      else
+        add_host_step(block, region.region);
+    }
+    copy_outputs(block);
+    return run_steps;
+  }
+
+  void add_call(Block& block, const fusion::PlannedRegion& planned, const KernelCall& call) {
     program::Step step;
     step.kernel = static_cast<uint32_t>(call.kernel);
     step.parameters = call.parameters;
-    step.label = region_name(graph_, planned.region);
-    for (Value v : call.arguments) step.buffers.push_back(buffer_of(v, planned));
+    step.label = region_name(block.graph, planned.region);
+    for (Value v : planned.region.outputs) step.size = step.size + product(block.graph.type(v).shape);
+    step.parallel_from = static_cast<int64_t>(std::min(std::ceil(planned.parallel_from), 1e15));
+    for (Value v : call.arguments) step.buffers.push_back(buffer_of(block, v, planned));
     for (const schedule::LoweredKernel::Partial& partial : call.partials)
       step.buffers.push_back(add_buffer(planned.once ? BufferKind::once : BufferKind::arena, program::none,
                                         partial.elements * Dim(bytes_of(partial.element)),
                                         "parts of " + step.label));
     for (const auto& [output, input] : call.overwritable)
-      if (const BufferId to = buffers_.at(output), from = buffers_.at(input); may_overwrite(step, to, from))
+      if (const BufferId to = block.buffers.at(output), from = block.buffers.at(input);
+          may_overwrite(step, to, from))
         program_.buffers[to].may_overwrite.push_back(from);
     (planned.once ? program_.once_steps : program_.run_steps).push_back(std::move(step));
   }
@@ -267,112 +303,131 @@ class ProgramBuilder {
   }
 
   // The parts of a concatenation that nobody could write in place.
-  void add_copies(graph::NodeId whole) {
+  void add_copies(Block& block, graph::NodeId whole) {
     const Value value{whole, 0};
-    const BufferId host = place_of(value);
-    for (const fusion::PartCopy& copy : plan_.assemblies.copies) {
+    const BufferId host = place_of(block, value);
+    const std::vector<Dim> strides =
+        schedule::strides_of(block.layout_of(value), block.graph.type(value).shape);
+    for (const fusion::PartCopy& copy : block.plan.assemblies.copies) {
       if (copy.whole != whole) continue;
-      auto from = buffers_.find(copy.part);
-      if (from == buffers_.end()) from = buffers_.emplace(copy.part, source_buffer(copy.part)).first;
-      const std::vector<Dim> strides = schedule::strides_of(layout_of(value), graph_.type(value).shape);
-      add_copy(from->second, copy.part, add_view(host, value, copy.start, copy.part), layout_of(value).order,
-               strides, fmt::format("copy {} into {}", name_of_value(copy.part), name_of_value(value)));
+      const BufferId from = operand_buffer(block, copy.part);
+      add_copy(
+          block, from, copy.part, add_view(block, host, value, copy.start, copy.part),
+          block.layout_of(value).order, strides,
+          fmt::format("copy {} into {}", block.name_of_value(copy.part), block.name_of_value(value)));
     }
   }
 
   // Of all elements of a value to where they lie `strides` apart.
-  void add_copy(BufferId from, Value value, BufferId to, const std::vector<int>& order,
+  void add_copy(const Block& block, BufferId from, Value value, BufferId to, const std::vector<int>& order,
                 const std::vector<Dim>& strides, std::string label) {
     program::Step step;
     step.kind = program::StepKind::copy;
     step.buffers = {from, to};
-    const Shape& shape = graph_.type(value).shape;
-    const std::vector<Dim> source = schedule::strides_of(layout_of(value), shape);
-    step.parameters.push_back(element_bytes(value));
+    const Shape& shape = block.graph.type(value).shape;
+    const std::vector<Dim> source = schedule::strides_of(block.layout_of(value), shape);
+    step.parameters.push_back(block.element_bytes(value));
     for (int dim : order) {
       const auto d = static_cast<size_t>(dim);
       step.parameters.push_back(shape[d]);
-      step.parameters.push_back(source[d] * element_bytes(value));
-      step.parameters.push_back(strides[d] * element_bytes(value));
+      step.parameters.push_back(source[d] * block.element_bytes(value));
+      step.parameters.push_back(strides[d] * block.element_bytes(value));
     }
     step.label = std::move(label);
     program_.run_steps.push_back(std::move(step));
   }
 
-  // The order in which memory peaks least: a step has its source and its result in memory, later ones only results.
-  std::vector<program::Step> largest_first(std::vector<program::Step> steps) const {
-    std::map<BufferId, size_t> maker;
-    std::vector<std::vector<size_t>> next(steps.size());
-    std::vector<int> waits(steps.size(), 0);
-    std::priority_queue<std::tuple<int64_t, int64_t, size_t>> ready;  // the earlier one of two equals
-    const auto offer = [&](size_t i) {
-      int64_t bytes = 0;
-      for (BufferId id : steps[i].buffers)
-        if (program_.buffers[id].kind == BufferKind::constant) bytes += program_.buffers[id].bytes.value();
-      ready.push({bytes, -static_cast<int64_t>(i), i});
-    };
-    for (size_t i = 0; i < steps.size(); ++i) {
-      std::set<size_t> makers;
-      for (BufferId id : steps[i].buffers)
-        if (const auto [it, fresh] = maker.emplace(id, i);
-            program_.buffers[id].kind == BufferKind::once && it->second != i)
-          makers.insert(it->second);
-      waits[i] = static_cast<int>(makers.size());
-      for (size_t m : makers) next[m].push_back(i);
-      if (makers.empty()) offer(i);
-    }
-    std::vector<program::Step> sorted;
-    while (!ready.empty()) {
-      const size_t i = std::get<2>(ready.top());
-      ready.pop();
-      sorted.push_back(std::move(steps[i]));
-      for (size_t n : next[i])
-        if (--waits[n] == 0) offer(n);
-    }
-    return sorted;
-  }
-
-  void add_host_step(const graph::Region& region) {
-    const graph::Node& node = graph_.node(region.nodes[0]);
+  void add_host_step(Block& block, const graph::Region& region) {
+    const Node& node = block.graph.node(region.nodes[0]);
     const auto& a = graph::attributes<graph::HostAttributes>(node);
     program::Step step;
     step.kind = program::StepKind::host;
     step.kernel = static_cast<uint32_t>(program_.host_calls.size());
     step.parameters = a.parameters;
     step.binds = a.symbols;
-    step.label = region_name(graph_, region);
+    step.label = region_name(block.graph, region);
     program::HostCall& call = program_.host_calls.emplace_back();
     call.function = hostops::name_of(a.function);
     for (Value v : node.operands) {
-      auto it = buffers_.find(v);
-      if (it == buffers_.end()) it = buffers_.emplace(v, source_buffer(v)).first;
-      call.operands.push_back({graph_.type(v).element, graph_.type(v).shape});
-      step.buffers.push_back(it->second);
+      call.operands.push_back({block.graph.type(v).element, block.graph.type(v).shape});
+      step.buffers.push_back(operand_buffer(block, v));
     }
-    for (Value v : region.outputs) step.buffers.push_back(place_of(v));
+    for (Value v : region.outputs) step.buffers.push_back(place_of(block, v));
     program_.run_steps.push_back(std::move(step));
   }
 
   // Outputs that are inputs, constants, made once, or the same value as an earlier output.
-  void copy_outputs() {
-    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
-      const Value v = graph_.outputs[i].value;
-      auto it = buffers_.find(v);
-      if (it == buffers_.end()) it = buffers_.emplace(v, source_buffer(v)).first;
-      const BufferId to = program_.outputs[i].buffer;
-      if (root_of(program_, it->second) == to) continue;
-      if (!layout_of(v).is_row_major()) {
-        const schedule::Layout dense = schedule::row_major(graph_.type(v).rank());
-        add_copy(it->second, v, to, dense.order, schedule::strides_of(dense, graph_.type(v).shape),
-                 "copy to " + graph_.outputs[i].name);
+  void copy_outputs(Block& block) {
+    for (size_t i = 0; i < block.graph.outputs.size(); ++i) {
+      const Value v = block.graph.outputs[i].value;
+      const BufferId from = operand_buffer(block, v), to = block.outputs[i];
+      if (root_of(program_, from) == to) continue;
+      const std::string label = "copy to " + block.graph.outputs[i].name;
+      if (!block.layout_of(v).is_row_major()) {
+        const schedule::Layout dense = schedule::row_major(block.graph.type(v).rank());
+        add_copy(block, from, v, to, dense.order, schedule::strides_of(dense, block.graph.type(v).shape),
+                 label);
         continue;
       }
       program::Step step;
       step.kind = program::StepKind::copy;
-      step.buffers = {it->second, to};
-      step.label = "copy to " + graph_.outputs[i].name;
+      step.buffers = {from, to};
+      step.label = label;
       program_.run_steps.push_back(std::move(step));
     }
+  }
+
+  // Where each result of a loop or a branch is to be: those that nobody reads need a place as well.
+  std::vector<BufferId> result_buffers(Block& block, const fusion::PlannedRegion& planned) {
+    const Node& node = block.graph.node(planned.region.nodes.front());
+    std::vector<BufferId> places(node.results.size(), program::none);
+    for (Value v : planned.region.outputs) {
+      BufferId& place = places[block.node(v).operands[0].result];
+      if (place == program::none)
+        place = place_of(block, v);
+      else
+        block.buffers.emplace(v, place);
+    }
+    for (size_t i = 0; i < places.size(); ++i)
+      if (places[i] == program::none)
+        places[i] = add_buffer(BufferKind::arena, program::none, bytes_of_type(node.results[i]), "unread");
+    return places;
+  }
+
+  // The step goes in front of those of its bodies.
+  void add_control(Block& block, const fusion::PlannedRegion& planned, const KernelCall& call) {
+    const Node& node = block.graph.node(planned.region.nodes.front());
+    std::vector<BufferId> operands;
+    for (Value v : node.operands) operands.push_back(operand_buffer(block, v));
+    const std::vector<BufferId> results = result_buffers(block, planned);
+    const size_t index = program_.run_steps.size();
+    program_.run_steps.emplace_back();
+    program::Step step;
+    step.label = region_name(block.graph, planned.region);
+    if (node.op == Op::branch) {
+      step.kind = program::StepKind::branch;
+      step.buffers = {operands[0]};
+      step.buffers.insert(step.buffers.end(), results.begin(), results.end());
+      const std::vector<BufferId> captures(operands.begin() + 1, operands.end());
+      for (size_t b = 0; b < 2; ++b) {
+        add_body(*node.bodies[b], planned.bodies[b], call.bodies[b], {captures, results});
+        if (b == 0) step.then_steps = static_cast<uint32_t>(program_.run_steps.size() - index - 1);
+      }
+    } else {
+      step.kind = program::StepKind::loop;
+      add_body(*node.bodies[0], planned.bodies[0], call.bodies[0],
+               add_loop_roles(program_, node, operands, results, step));
+    }
+    step.body_steps = static_cast<uint32_t>(program_.run_steps.size() - index - 1);
+    program_.run_steps[index] = std::move(step);
+  }
+
+  void add_body(const Graph& body, const fusion::FusionPlan& plan, const std::vector<KernelCall>& calls,
+                const BodyEnds& ends) {
+    Block block(body, plan, ends.outputs);
+    for (size_t i = 0; i < ends.inputs.size(); ++i)
+      block.buffers.emplace(Value{body.inputs[i].node, 0}, ends.inputs[i]);
+    add_steps(block, calls);
   }
 
   void add_guards() {
@@ -397,7 +452,7 @@ class ProgramBuilder {
 BuiltProgram build_program(const Graph& graph, const fusion::FusionPlan& plan,
                            const std::vector<KernelCall>& calls, const KernelSet& kernels,
                            std::string library, const CompileOptions& options) {
-  return ProgramBuilder(graph, plan, calls, kernels).build(std::move(library), options);
+  return ProgramBuilder(graph, kernels).build(plan, calls, std::move(library), options);
 }
 
 }  // namespace fusewise::compiler

@@ -8,7 +8,6 @@
 #include "compiler/kernels.h"
 #include "compiler/operand_views.h"
 #include "compiler/pack_constants.h"
-#include "fusion/layouts.h"
 #include "fusion/plan_json.h"
 #include "fusion/planner.h"
 #include "graph/text.h"
@@ -83,17 +82,13 @@ Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
   plan.threads = options.threads;
   plan.order = order_for(options.numerics);
   plan.assemble = options.target.empty();
+  if (options.plan_text)
+    plan.constraints = fusion::constraints_from_json(graph, *options.plan_text, options.machine);
   if (options.target.empty()) {
-    plan.layouts = fusion::assign_layouts(graph, options.machine, plan.usual);
+    fusion::settle_layouts(graph, plan);
     plan.appends = find_appends(graph, options.in_place);
     plan.layouts = fusion::with_capacities(std::move(plan.layouts), graph, plan.appends);
   }
-  if (options.plan_text)
-    plan.constraints = fusion::constraints_from_json(graph, *options.plan_text, options.machine);
-  // Packed constants are made once, by a kernel of their own.
-  const std::vector<bool> constant = fusion::constant_only(graph);
-  for (const auto& [value, layout] : plan.layouts)
-    if (constant[value.node]) plan.constraints.stored_views.insert(value.node);
   result.plan = fusion::make_plan(graph, plan);
   plan.layouts = result.plan.layouts;
   plan.assemblies = result.plan.assemblies;
@@ -113,16 +108,8 @@ Compiled compile(graph::Graph graph, const CompileOptions& options) {
   Stopwatch watch(result.milliseconds);
 
   if (options.progress) options.progress("lower", 0, 1);
-  KernelSet kernels(result.graph, options);
-  std::vector<KernelCall> calls;
-  for (const fusion::PlannedRegion& region : result.plan.regions) {
-    try {
-      calls.push_back(kernels.add(region, result.plan.layouts));
-    } catch (const UnsupportedError& error) {
-      if (options.target.empty()) throw;
-      kernels.refuse(region_name(result.graph, region.region), error.what());
-    }
-  }
+  KernelSet kernels(options);
+  const std::vector<KernelCall> calls = kernels.add(result.graph, result.plan);
   watch.lap("lower");
 
   if (options.progress) options.progress("codegen", 0, 1);

@@ -46,20 +46,18 @@ std::string region_name(const graph::Graph& graph, const graph::Region& region) 
 codegen::CpuTarget target_of(const machine::Machine& machine) { return codegen::target_named(machine.cpu); }
 
 // The plan's schedule is for a CPU; a GPU gets one of its own.
-schedule::Tree KernelSet::tree_of(const schedule::RegionForms& forms, const schedule::Schedule& schedule,
-                                  const schedule::Layouts& layouts) const {
+schedule::Tree KernelSet::tree_of(const schedule::RegionForms& forms, const std::string& name,
+                                  const schedule::Schedule& schedule, const schedule::Layouts& layouts) const {
   if (!options_.target.empty()) {
     const fusion::GroupSchedule chosen =
         fusion::choose_group_schedule(forms, layouts, machine::plain_gpu(), schedule.order);
     if (!chosen.verdict)
-      throw UnsupportedError(fmt::format("not supported yet: '{}' has no schedule for a GPU: {} ({})",
-                                         region_name(graph_, forms.region), chosen.verdict.detail,
-                                         chosen.verdict.code));
+      throw UnsupportedError(fmt::format("not supported yet: '{}' has no schedule for a GPU: {} ({})", name,
+                                         chosen.verdict.detail, chosen.verdict.code));
     return chosen.tree;
   }
   const schedule::TreeResult built = schedule::build_tree(forms, schedule, layouts);
   if (built.verdict) return built.tree;
-  const std::string name = region_name(graph_, forms.region);
   throw UserError(fmt::format("the plan's schedule of '{}' cannot be carried out: {} ({})", name,
                               built.verdict.detail, built.verdict.code),
                   {.file = {},
@@ -68,44 +66,65 @@ schedule::Tree KernelSet::tree_of(const schedule::RegionForms& forms, const sche
                    .hint = "change the group's schedule, or leave it out to have one chosen"});
 }
 
-KernelCall KernelSet::add(const graph::Region& region, const schedule::Schedule& schedule,
-                          const schedule::Layouts& layouts) {
-  const schedule::RegionForms forms = schedule::region_forms(graph_, region);
-  const schedule::Tree tree = tree_of(forms, schedule, layouts);
+std::vector<KernelCall> KernelSet::add(const graph::Graph& graph, const fusion::FusionPlan& plan) {
+  std::vector<KernelCall> calls;
+  for (const fusion::PlannedRegion& planned : plan.regions) {
+    try {
+      calls.push_back(add(graph, planned, plan.layouts));
+    } catch (const UnsupportedError& error) {
+      if (options_.target.empty()) throw;
+      refuse(region_name(graph, planned.region), error.what());
+      calls.emplace_back();
+    }
+  }
+  return calls;
+}
+
+KernelCall KernelSet::add(const graph::Graph& graph, const graph::Region& region,
+                          const schedule::Schedule& schedule, const schedule::Layouts& layouts) {
+  const schedule::RegionForms forms = schedule::region_forms(graph, region);
+  const schedule::Tree tree = tree_of(forms, region_name(graph, region), schedule, layouts);
   schedule::LowerOptions lower_options;
   lower_options.vector_lanes = options_.machine.vector_bits / 32;
-  KernelCall call = share(schedule::lower(forms, tree, lower_options), region);
+  KernelCall call = share(schedule::lower(forms, tree, lower_options), graph, region);
   if (options_.target.empty()) call.overwritable = schedule::overwritable(forms, tree);
   return call;
 }
 
-KernelCall KernelSet::add(const fusion::PlannedRegion& planned, const schedule::Layouts& layouts) {
+KernelCall KernelSet::add(const graph::Graph& graph, const fusion::PlannedRegion& planned,
+                          const schedule::Layouts& layouts) {
   const graph::NodeId first = planned.region.nodes[0];
   if (planned.assembled) return {};
-  if (!graph::stands_alone(graph_, first)) return add(planned.region, planned.schedule, layouts);
+  if (!graph::stands_alone(graph, first)) return add(graph, planned.region, planned.schedule, layouts);
   if (!options_.target.empty())
     throw UnsupportedError(
-        "not supported yet: selections, sorts, running sums and scatters on a device; use --target cpu");
-  check_in_one_piece(planned.region, layouts);
-  return graph::is_opaque(graph_, first) ? KernelCall{}
-                                         : share(schedule::lower_sweep(graph_, first), planned.region);
+        "not supported yet: loops, branches, selections, sorts, running sums and scatters on a device; use "
+        "--target cpu");
+  check_in_one_piece(graph, planned.region, layouts);
+  KernelCall call;
+  for (size_t b = 0; b < planned.bodies.size(); ++b)
+    call.bodies.push_back(add(*graph.node(first).bodies[b], planned.bodies[b]));
+  if (!planned.bodies.empty() || graph::is_opaque(graph, first)) return call;
+  return share(schedule::lower_sweep(graph, first), graph, planned.region);
 }
 
 // What stands alone reads and writes whole tensors that lie in one piece, outermost dimension first.
-void KernelSet::check_in_one_piece(const graph::Region& region, const schedule::Layouts& layouts) const {
+void KernelSet::check_in_one_piece(const graph::Graph& graph, const graph::Region& region,
+                                   const schedule::Layouts& layouts) const {
   const auto require = [&](graph::Value v) {
     const auto layout = layouts.find(v);
     if (layout == layouts.end() || layout->second.is_row_major()) return;
     throw UnsupportedError(
         fmt::format("not supported yet: '{}' reads or writes a tensor that does not lie in one "
                     "piece; leave --in-place out",
-                    region_name(graph_, region)));
+                    region_name(graph, region)));
   };
-  for (graph::Value v : graph::region_inputs(graph_, region)) require(v);
+  for (graph::Value v : graph::region_inputs(graph, region)) require(v);
   for (graph::Value v : region.outputs) require(v);
 }
 
-KernelCall KernelSet::share(schedule::LoweredKernel lowered, const graph::Region& region) {
+KernelCall KernelSet::share(schedule::LoweredKernel lowered, const graph::Graph& graph,
+                            const graph::Region& region) {
   KernelCall call;
   call.arguments = std::move(lowered.arguments);
   call.partials = std::move(lowered.partials);
@@ -115,7 +134,7 @@ KernelCall KernelSet::share(schedule::LoweredKernel lowered, const graph::Region
   const auto [it, added] = by_text_.emplace(text, static_cast<int>(kernels.size()));
   call.kernel = it->second;
   if (added) {
-    const std::string base = "k_" + region_name(graph_, region);
+    const std::string base = "k_" + region_name(graph, region);
     std::string name = base;
     for (int i = 2; !names_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
     lowered.kernel.name = name;

@@ -23,20 +23,26 @@ struct KernelCall {
   std::vector<Dim> parameters;
   // (output, input): the output may lie in the input's place.
   std::vector<std::pair<graph::Value, graph::Value>> overwritable;
+  // A loop or a branch is no kernel; for each body the calls that stand for its plan's regions.
+  std::vector<std::vector<KernelCall>> bodies;
 };
 
 // Collects regions; regions whose kernels have the same text share one kernel, named after the first.
 class KernelSet {
  public:
-  KernelSet(const graph::Graph& graph, const CompileOptions& options) : graph_(graph), options_(options) {}
+  explicit KernelSet(const CompileOptions& options) : options_(options) {}
 
-  // Lowers the region and adds its kernel; `layouts` are those of its border.
-  KernelCall add(const graph::Region& region, const schedule::Schedule& schedule,
+  // Lowers the plan's regions, those of bodies included, and adds their kernels: a call for each region. What a target
+  // has no kernels for is refused; without a target, UnsupportedError.
+  std::vector<KernelCall> add(const graph::Graph& graph, const fusion::FusionPlan& plan);
+  // One region; `layouts` are those of its border.
+  KernelCall add(const graph::Graph& graph, const graph::Region& region, const schedule::Schedule& schedule,
                  const schedule::Layouts& layouts);
 
-  // The same for a region of a plan; no kernel for one that is put together in place, or that the host computes.
-  // UnsupportedError for what a target has no kernels for.
-  KernelCall add(const fusion::PlannedRegion& planned, const schedule::Layouts& layouts);
+  // One region of a plan: no kernel for one that is put together in place, or that the host computes, and calls for the
+  // bodies of a loop or a branch. UnsupportedError for what a target has no kernels for.
+  KernelCall add(const graph::Graph& graph, const fusion::PlannedRegion& planned,
+                 const schedule::Layouts& layouts);
 
   // Runs the kernel passes and code generation, fills in what the program needs to know; the shared object, or the
   // source text. UnsupportedError with all kernels that cannot be printed.
@@ -49,17 +55,17 @@ class KernelSet {
   void refuse(const std::string& name, const std::string& why);
 
  private:
-  KernelCall share(schedule::LoweredKernel lowered, const graph::Region& region);
-  void check_in_one_piece(const graph::Region& region, const schedule::Layouts& layouts) const;
+  KernelCall share(schedule::LoweredKernel lowered, const graph::Graph& graph, const graph::Region& region);
+  void check_in_one_piece(const graph::Graph& graph, const graph::Region& region,
+                          const schedule::Layouts& layouts) const;
 
-  const graph::Graph& graph_;
   const CompileOptions& options_;
   std::map<std::string, int> by_text_;
   std::set<std::string> names_;
   std::string missing_;  // what is not supported, a line each
 
-  schedule::Tree tree_of(const schedule::RegionForms& forms, const schedule::Schedule& schedule,
-                         const schedule::Layouts& layouts) const;
+  schedule::Tree tree_of(const schedule::RegionForms& forms, const std::string& name,
+                         const schedule::Schedule& schedule, const schedule::Layouts& layouts) const;
   std::string compile_machine_code();
   std::string print_source();
 };

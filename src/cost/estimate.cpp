@@ -91,4 +91,14 @@ void add_phase(Estimate& e, const Estimate& phase) {
   e.microseconds += phase.microseconds;
 }
 
+double serial_share(const Estimate& estimate, const machine::Machine& machine, int threads) {
+  if (threads <= 1) return 0;
+  Estimate alone = estimate, together = estimate;
+  finish(alone, machine, 1);
+  finish(together, machine, threads);
+  const double gain = alone.microseconds - together.microseconds;
+  const double price = machine.dispatch_microseconds * std::max(estimate.phases, 1);
+  return gain <= 0 ? 1e9 : price / gain;
+}
+
 }  // namespace fusewise::cost

@@ -37,6 +37,10 @@ struct Estimate {
 // One line per term, for explanations.
 std::string to_text(const Estimate& estimate);
 
+// The share of a kernel's work below which one thread is done sooner than `threads` are, which have to be woken and waited
+// for: above 1 where that holds for all of it. 0 for one thread.
+double serial_share(const Estimate& estimate, const machine::Machine& machine, int threads);
+
 // Fills in the times from cycles, bytes and tiles of one phase. A barrier between phases costs about what a dispatch
 // costs: both wake and join the same threads.
 void finish(Estimate& estimate, const machine::Machine& machine, int threads);

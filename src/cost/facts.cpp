@@ -88,8 +88,13 @@ GraphFacts graph_facts(const graph::Graph& graph, const machine::Machine& machin
   for (NodeId id = 0; id < graph.size(); ++id) {
     NodeFacts& facts = nodes[id];
     const graph::Node& node = graph.node(id);
-    const graph::TensorType& type = node.results[0];
     facts.has_form = graph::has_form(graph, id);
+    if (graph::kind_of(node.op) == graph::Kind::control) {
+      facts.alone = true;
+      for (const graph::TensorType& type : node.results) facts.bytes += usual_bytes(type, usual);
+      continue;
+    }
+    const graph::TensorType& type = node.results[0];
     if (!facts.has_form) {
       facts.alone = graph::stands_alone(graph, id);
       for (const Dim& d : type.shape) facts.elements *= static_cast<double>(schedule::usual_value(d, usual));

@@ -36,7 +36,7 @@ size_t axis_of(const Node& whole) {
 std::vector<bool> wanted_in_one_piece(const Graph& graph) {
   std::vector<bool> wanted(graph.size(), false);
   for (NodeId n = 0; n < graph.size(); ++n) {
-    if (!graph::stands_alone(graph, n)) continue;
+    if (!graph::stands_alone(graph, n) && graph.node(n).op != graph::Op::result) continue;
     wanted[n] = true;
     for (Value v : graph.node(n).operands) wanted[v.node] = true;
   }

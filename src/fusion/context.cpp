@@ -73,6 +73,8 @@ void connect(PlanContext& context) {
     for (Value v : graph.node(id).operands) {
       if (context.free[v.node])
         inputs.insert(inputs.end(), context.inputs[v.node].begin(), context.inputs[v.node].end());
+      else if (graph.node(v.node).op == graph::Op::result)
+        inputs.push_back(graph.node(v.node).operands[0].node);
       else if (!schedule::literal_of(graph, v))
         inputs.push_back(v.node);
       if (context.is_source(v.node)) add_binders(inputs, v.node);  // dimensions
@@ -115,7 +117,24 @@ std::vector<NodeId> free_views_of(const PlanContext& context, NodeId node) {
   return views;
 }
 
+namespace {
+
+graph::Region region_of_control(const PlanContext& context, NodeId control) {
+  graph::Region region;
+  region.nodes = {control};
+  for (NodeId id = control + 1; id < context.graph->size(); ++id) {
+    const graph::Node& node = context.graph->node(id);
+    if (node.op != graph::Op::result || node.operands[0].node != control || !context.needed[id]) continue;
+    region.nodes.push_back(id);
+    region.outputs.push_back({id, 0});
+  }
+  return region;
+}
+
+}  // namespace
+
 graph::Region region_of(const PlanContext& context, const std::vector<NodeId>& nodes) {
+  if (nodes.size() == 1 && context.is_control(nodes[0])) return region_of_control(context, nodes[0]);
   graph::Region region;
   region.nodes = nodes;
   std::vector<NodeId> work = nodes;

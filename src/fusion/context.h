@@ -26,6 +26,8 @@ struct PlanContext {
   std::vector<std::vector<NodeId>> inputs, readers;
 
   bool stands_alone(NodeId node) const { return facts.at(node).alone; }
+  // A loop or a branch. Who reads one of its results reads it.
+  bool is_control(NodeId node) const { return graph::kind_of(graph->node(node).op) == graph::Kind::control; }
   bool is_work(NodeId node) const { return needed[node] && !is_source(node) && !free[node]; }
   bool is_source(NodeId node) const { return !facts.at(node).has_form && !facts.at(node).alone; }
   // Has to run once only, when the program is loaded.

@@ -33,7 +33,7 @@ Reason reason_of(const LegalityContext& context, const FusionPlan& plan, int a, 
   std::vector<NodeId> work;
   for (const PlannedRegion* r : {&first, &second})
     for (NodeId n : r->region.nodes)
-      if (!context.plan.free[n]) work.push_back(n);
+      if (context.plan.is_work(n)) work.push_back(n);
   const int ca = context.partition.cluster_of(first.region.outputs.front().node);
   const int cb = context.partition.cluster_of(second.region.outputs.front().node);
   Candidate candidate;

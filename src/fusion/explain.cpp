@@ -1,7 +1,10 @@
 #include "fusion/explain.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "cost/tree_price.h"
 #include "fusion/context.h"
@@ -122,7 +125,7 @@ class PlanIndex {
 std::vector<NodeId> work_of(const PlanContext& context, const graph::Region& region) {
   std::vector<NodeId> nodes;
   for (NodeId node : region.nodes)
-    if (!context.free[node]) nodes.push_back(node);
+    if (context.is_work(node)) nodes.push_back(node);
   return nodes;
 }
 
@@ -243,19 +246,38 @@ ExplainRow explain_pair(const graph::Graph& graph, const FusionPlan& plan, const
   return row;
 }
 
-std::string describe_kernels(const graph::Graph& graph, const FusionPlan& plan, const PlanOptions& options,
-                             uint32_t model_node) {
-  const PlanIndex index(graph, plan);
+namespace {
+
+std::string describe_regions(const graph::Graph& graph, const FusionPlan& plan, const PlanOptions& options,
+                             const std::vector<int>& regions) {
   const PlanContext context = context_of(graph, plan, options);
   std::string text;
-  for (int r : index.regions_of_model_node(model_node)) {
+  for (int r : regions) {
     const PlannedRegion& planned = plan.regions[static_cast<size_t>(r)];
     if (planned.assembled) continue;
     text += kernel_title(graph, planned.region, r);
     if (!context.stands_alone(planned.region.nodes[0]))
       text += cost::to_text(evaluate_schedule(context, planned.region, planned.schedule).estimate);
+    for (size_t b = 0; b < planned.bodies.size(); ++b) {
+      const graph::Graph& body = *graph.node(planned.region.nodes.front()).bodies[b];
+      std::vector<int> all(planned.bodies[b].regions.size());
+      std::iota(all.begin(), all.end(), 0);
+      text += fmt::format("its body{}:\n", planned.bodies.size() > 1 ? fmt::format(" {}", b) : "");
+      PlanOptions inside = options;
+      inside.constraints = {};
+      inside.layouts = planned.bodies[b].layouts;
+      text += describe_regions(body, planned.bodies[b], inside, all);
+    }
   }
   return text;
+}
+
+}  // namespace
+
+std::string describe_kernels(const graph::Graph& graph, const FusionPlan& plan, const PlanOptions& options,
+                             uint32_t model_node) {
+  const PlanIndex index(graph, plan);
+  return describe_regions(graph, plan, options, index.regions_of_model_node(model_node));
 }
 
 }  // namespace fusewise::fusion

@@ -67,7 +67,8 @@ std::string needs_of(const ExplainRow& row) {
 }
 
 std::string kernel_title(const graph::Graph& graph, const graph::Region& region, int number) {
-  std::string text = fmt::format("kernel {}:", number);
+  const bool is_control = graph::kind_of(graph.node(region.nodes.front()).op) == graph::Kind::control;
+  std::string text = fmt::format("{} {}:", is_control ? "control flow" : "kernel", number);
   std::string_view comma;
   for (const uint32_t source : model_nodes_of(graph, region)) {
     text +=

@@ -23,6 +23,8 @@ std::vector<bool> constant_only(const Graph& graph) {
     const Node& node = graph.node(n);
     if (node.op == Op::constant)
       constant[n] = true;
+    else if (graph::kind_of(node.op) == Kind::control)
+      constant[n] = false;
     else if (graph::kind_of(node.op) == Kind::source)
       constant[n] = node.op == Op::iota && !graph.type({n, 0}).shape.empty() &&
                     product(graph.type({n, 0}).shape).is_constant();
@@ -72,6 +74,13 @@ class Assigner {
     }
     for (const graph::GraphOutput& o : graph_.outputs) layouts_.erase(o.value);
     for (const graph::GraphInput& i : graph_.inputs) layouts_.erase(Value{i.node, 0});
+    // And so is what bodies see.
+    for (NodeId n = 0; n < graph_.size(); ++n) {
+      const Node& node = graph_.node(n);
+      if (node.op == Op::result) layouts_.erase({n, 0});
+      if (graph::kind_of(node.op) == Kind::control)
+        for (Value v : node.operands) layouts_.erase(v);
+    }
     return std::move(layouts_);
   }
 

@@ -15,15 +15,20 @@ namespace fusewise::fusion {
 // on: the planner decides; operators: one kernel per model operator; off: one per primitive.
 enum class FusionMode : uint8_t { on, operators, off };
 
+struct FusionPlan;
+
 // A region of a node that stands alone has no schedule: there is one way to run it.
 struct PlannedRegion {
+  // A loop or a branch is a region by itself, with the results that somebody reads.
   graph::Region region;
   schedule::Schedule schedule;
   double predicted_microseconds = 0;
   bool assembled = false;            // a concatenation put together in place: no kernel, copies at the most
+  double parallel_from = 0;          // elements of its outputs; fewer are computed sooner by one thread
   bool once = false;                 // depends on constants only: runs when the program is loaded (packing)
   bool pinned = false;               // kept as a plan file states it
   double measured_microseconds = 0;  // 0: not measured
+  std::vector<FusionPlan> bodies;    // of a loop or a branch, whose price is theirs
 };
 
 // Why an edge between two nodes is not inside one region.
@@ -52,5 +57,12 @@ struct FusionPlan {
   std::string machine;             // for which the schedules were chosen
   std::vector<std::string> notes;  // what the reader should know: tiles chosen anew, budget ended, ...
 };
+
+// Groups that something is done for, kernels that runs launch and those that run once, and the former's phases. Bodies
+// count once, however often they run.
+struct KernelCounts {
+  int64_t groups = 0, kernels = 0, once = 0, phases = 0;
+};
+KernelCounts count_kernels(const FusionPlan& plan);
 
 }  // namespace fusewise::fusion

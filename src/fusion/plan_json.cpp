@@ -19,6 +19,8 @@ namespace {
 constexpr const char* schema = "fusewise.plan/1";
 constexpr const char* mode_names[] = {"on", "operators", "off"};
 
+Json plan_to_json(const graph::Graph& graph, const FusionPlan& plan);
+
 std::string layout_text(const FusionPlan& plan, Value value, int rank) {
   const auto it = plan.layouts.find(value);
   return (it == plan.layouts.end() ? schedule::row_major(rank) : it->second).to_string();
@@ -44,12 +46,15 @@ Json group_to_json(const graph::Graph& graph, const NodeKeys& keys, const Fusion
   if (planned.measured_microseconds > 0) group["measured_us"] = planned.measured_microseconds;
   if (!planned.assembled && !graph::stands_alone(graph, planned.region.nodes[0]))
     group["schedule"] = schedule_to_json(planned.schedule, planned.region.nodes);
+  if (planned.bodies.empty()) return group;
+  const graph::Node& node = graph.node(planned.region.nodes.front());
+  group["bodies"] = Json::array();
+  for (size_t b = 0; b < node.bodies.size(); ++b)
+    group["bodies"].push_back(plan_to_json(*node.bodies[b], planned.bodies[b]));
   return group;
 }
 
-}  // namespace
-
-std::string to_json_text(const graph::Graph& graph, const FusionPlan& plan) {
+Json plan_to_json(const graph::Graph& graph, const FusionPlan& plan) {
   const NodeKeys keys(graph);
   Json json;
   json["schema"] = schema;
@@ -98,7 +103,13 @@ std::string to_json_text(const graph::Graph& graph, const FusionPlan& plan) {
     row["ms_if_fused"] = cut.fused_microseconds > 0 ? Json(cut.fused_microseconds / 1e3) : Json(nullptr);
     json["cuts"].push_back(std::move(row));
   }
-  return json.dump(1) + "\n";
+  return json;
+}
+
+}  // namespace
+
+std::string to_json_text(const graph::Graph& graph, const FusionPlan& plan) {
+  return plan_to_json(graph, plan).dump(1) + "\n";
 }
 
 namespace {
@@ -108,8 +119,9 @@ class PlanReader {
   PlanReader(const graph::Graph& graph, const machine::Machine& machine)
       : graph_(graph), machine_(machine), keys_(graph) {}
 
-  PlanConstraints read(std::string_view text) {
-    const Json json = Json::parse(text, nullptr, false);
+  PlanConstraints read(std::string_view text) { return read(Json::parse(text, nullptr, false)); }
+
+  PlanConstraints read(const Json& json) {
     if (json.is_discarded() || !json.is_object()) throw UserError("the plan file is not JSON");
     if (json.value("schema", std::string()) != schema)
       throw UserError(fmt::format("the plan file's schema is '{}'; this version reads {}",
@@ -162,6 +174,7 @@ class PlanReader {
       return;
     }
     if (in_order.empty()) throw UserError(fmt::format("{} names no nodes", where));
+    if (json.contains("bodies")) return read_bodies(json.at("bodies"), in_order.front(), where);
     if (json.contains("schedule") && json.contains("nodes")) {
       if (same_machine)
         group.schedule = schedule_from_json(json.at("schedule"), in_order, where);
@@ -178,6 +191,18 @@ class PlanReader {
     std::sort(group.nodes.begin(), group.nodes.end());
     group.nodes.erase(std::unique(group.nodes.begin(), group.nodes.end()), group.nodes.end());
     result_.groups.push_back(std::move(group));
+  }
+
+  void read_bodies(const Json& json, graph::NodeId control, const std::string& where) {
+    const std::vector<graph::Body>& bodies = graph_.node(control).bodies;
+    if (json.size() != bodies.size())
+      throw UserError(
+          fmt::format("{} has {} bodies, and the model's node has {}", where, json.size(), bodies.size()));
+    for (size_t b = 0; b < bodies.size(); ++b) {
+      PlanConstraints inside = PlanReader(*bodies[b], machine_).read(json[b]);
+      result_.notes.insert(result_.notes.end(), inside.notes.begin(), inside.notes.end());
+      result_.bodies[control].push_back(std::move(inside));
+    }
   }
 
   void forbid(const std::string& from, const std::string& to) {

@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "fusion/choose_wholes.h"
 #include "fusion/cuts.h"
+#include "fusion/layouts.h"
 #include "fusion/peak_memory.h"
 #include "fusion/search/search.h"
+#include "schedule/footprint.h"
 
 namespace fusewise::fusion {
 
@@ -22,17 +24,27 @@ constexpr double least_view_gain = 0.1;
 // A whole lives as long as its first part: putting it together in place may take that much more memory at once.
 constexpr double most_memory_growth = 1.1;
 
+// Iterations to reckon with where their number depends on data.
+constexpr double usual_trips = 16;
+// What the runtime does for an iteration or a branch, in microseconds.
+constexpr double control_microseconds = 0.05;
+
+using BodyPlans = std::map<NodeId, std::vector<FusionPlan>>;
+
 class Planner {
  public:
   // `with_cuts`: finds the reasons of cut edges, too.
-  Planner(const PlanContext& context, std::set<NodeId>& stored, bool with_cuts)
+  Planner(const PlanContext& context, std::set<NodeId>& stored, const BodyPlans& bodies, bool with_cuts)
       : context_(context),
         with_cuts_(with_cuts),
         stored_(stored),
+        bodies_(bodies),
         partition_(context),
         evaluator_(context),
         legality_{context, partition_, evaluator_},
-        fixed_(context.graph->size(), false) {}
+        fixed_(context.graph->size(), false) {
+    for (const auto& [control, plans] : bodies) fixed_[control] = true;
+  }
 
   // Nothing when a view had to be stored after all (it is in `stored` now): start over.
   std::optional<FusionPlan> plan() {
@@ -59,6 +71,7 @@ class Planner {
   const PlanContext& context_;
   bool with_cuts_;
   std::set<NodeId>& stored_;
+  const BodyPlans& bodies_;
   Partition partition_;
   Evaluator evaluator_;
   LegalityContext legality_;
@@ -153,6 +166,10 @@ class Planner {
       const std::vector<NodeId>& nodes = partition_.nodes(c);
       if (plan_.assemblies.wholes.count(nodes.front())) {
         add_whole(nodes.front());
+        continue;
+      }
+      if (context_.is_control(nodes.front())) {
+        add_control(nodes.front());
         continue;
       }
       if (context_.stands_alone(nodes.front())) {
@@ -259,12 +276,37 @@ class Planner {
     return result;
   }
 
+  void add_control(NodeId control) {
+    PlannedRegion planned;
+    planned.region = region_of(context_, {control});
+    planned.bodies = bodies_.at(control);
+    const graph::Node& node = context_.graph->node(control);
+    double price = 0;
+    for (const FusionPlan& body : planned.bodies) {
+      price += body.predicted_microseconds / static_cast<double>(planned.bodies.size());
+      plan_.candidates += body.candidates;
+      plan_.search_complete = plan_.search_complete && body.search_complete;
+      plan_.operators_split += body.operators_split;
+    }
+    double trips = 1;
+    if (node.op == graph::Op::loop) {
+      const std::optional<Dim>& most = graph::attributes<graph::LoopAttributes>(node).trips;
+      trips = most ? static_cast<double>(schedule::usual_value(*most, context_.options->usual)) : usual_trips;
+    }
+    planned.predicted_microseconds = trips * (price + control_microseconds);
+    plan_.predicted_microseconds += planned.predicted_microseconds;
+    plan_.regions.push_back(std::move(planned));
+  }
+
   void add_region(const graph::Region& region, const Evaluated& evaluated,
                   const GroupConstraint* constraint) {
     PlannedRegion planned;
     planned.region = region;
     planned.schedule = with_nodes(evaluated.schedule, region);
     planned.predicted_microseconds = evaluated.estimate.microseconds;
+    for (Value v : region.outputs) planned.parallel_from += context_.facts.at(v.node).elements;
+    planned.parallel_from *=
+        cost::serial_share(evaluated.estimate, context_.options->machine, context_.options->threads);
     planned.once = context_.is_once(region.outputs.front().node);
     planned.pinned = constraint && constraint->pin;
     if (constraint) planned.measured_microseconds = constraint->measured_microseconds;
@@ -308,6 +350,11 @@ class Planner {
     restart_ = true;
   }
 
+  // A loop may have no results.
+  static NodeId first_output(const graph::Region& region) {
+    return region.outputs.empty() ? region.nodes.front() : region.outputs.front().node;
+  }
+
   // Producers first; among those that are ready, the one whose first output comes first in the graph.
   void sort_regions() {
     const size_t count = plan_.regions.size();
@@ -328,7 +375,7 @@ class Planner {
     }
     using Ready = std::pair<NodeId, size_t>;
     std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
-    const auto offer = [&](size_t r) { ready.push({plan_.regions[r].region.outputs.front().node, r}); };
+    const auto offer = [&](size_t r) { ready.push({first_output(plan_.regions[r].region), r}); };
     for (size_t r = 0; r < count; ++r)
       if (waits[r] == 0) offer(r);
     std::vector<PlannedRegion> sorted;
@@ -349,18 +396,46 @@ class Planner {
 namespace {
 
 FusionPlan plan_once(const graph::Graph& graph, const PlanOptions& options, const cost::GraphFacts& facts,
-                     bool with_cuts) {
+                     const BodyPlans& bodies, bool with_cuts) {
   std::set<NodeId> stored = options.constraints.stored_views;
   for (size_t round = 0; round <= graph.size(); ++round) {
     const PlanContext context = make_context(graph, options, stored, &facts);
-    if (auto plan = Planner(context, stored, with_cuts).plan()) return std::move(*plan);
+    if (auto plan = Planner(context, stored, bodies, with_cuts).plan()) return std::move(*plan);
   }
   throw InternalError("the planner does not come to an end");
 }
 
+// Bodies are nested no deeper than graph::deepest_body.
+BodyPlans plan_bodies(const graph::Graph& graph, const PlanOptions& options) {
+  BodyPlans plans;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const std::vector<graph::Body>& bodies = graph.node(id).bodies;
+    const auto constraints = options.constraints.bodies.find(id);
+    for (size_t b = 0; b < bodies.size(); ++b) {
+      PlanOptions inside = options;
+      inside.constraints = {};
+      inside.appends.clear();
+      if (constraints != options.constraints.bodies.end() && b < constraints->second.size())
+        inside.constraints = constraints->second[b];
+      settle_layouts(*bodies[b], inside);
+      plans[id].push_back(make_plan(*bodies[b], inside));
+    }
+  }
+  return plans;
+}
+
 }  // namespace
 
+void settle_layouts(const graph::Graph& graph, PlanOptions& options) {
+  options.layouts = assign_layouts(graph, options.machine, options.usual);
+  // Packed constants are made once, by a kernel of their own.
+  const std::vector<bool> constant = constant_only(graph);
+  for (const auto& [value, layout] : options.layouts)
+    if (constant[value.node]) options.constraints.stored_views.insert(value.node);
+}
+
 FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
+  const BodyPlans bodies = plan_bodies(graph, options);
   const cost::GraphFacts facts = cost::graph_facts(graph, options.machine, options.usual);
   std::set<NodeId> always = options.constraints.assembled;
   for (const Append& append : options.appends) always.insert(append.whole.node);
@@ -373,7 +448,7 @@ FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
   const auto planned = [&](FusionMode mode, const std::set<NodeId>& wholes, bool with_cuts) {
     PlanOptions changed = with_wholes(graph, options, wholes);
     changed.mode = mode;
-    return plan_once(graph, changed, facts, with_cuts);
+    return plan_once(graph, changed, facts, bodies, with_cuts);
   };
   FusionPlan plan = planned(options.mode, always, true);
   if (options.mode != FusionMode::on || !options.constraints.groups.empty()) return plan;

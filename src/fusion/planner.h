@@ -1,6 +1,7 @@
 // The planner's entry: from a graph to a fusion plan.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -30,8 +31,9 @@ struct PlanConstraints {
   std::optional<int64_t> most_merges;    // stop after so many fusions (to bisect)
   std::set<graph::NodeId> stored_views;  // views that get a kernel of their own
   std::set<graph::NodeId>
-      assembled;                   // concatenations put together in place; with `groups`, these and no others
-  std::vector<std::string> notes;  // handed on to the plan
+      assembled;  // concatenations put together in place; with `groups`, these and no others
+  std::map<graph::NodeId, std::vector<PlanConstraints>> bodies;  // of loops and branches
+  std::vector<std::string> notes;                                // handed on to the plan
 };
 
 struct PlanOptions {
@@ -48,6 +50,10 @@ struct PlanOptions {
   int64_t budget = 4000;  // regions whose tiles may be searched, structurally equal ones once
 };
 
+// Settles layouts, before regions: fills in `layouts`, and the views by which constants are packed.
+void settle_layouts(const graph::Graph& graph, PlanOptions& options);
+
+// Bodies of loops and branches are planned as graphs of their own, with the same options but for layouts and constraints.
 // UserError when a group of the constraints cannot be one region (with the verdict's reason), UnsupportedError for a
 // node that no kernel can compute. The result does not depend on names nor on the order of independent nodes.
 FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,6 +15,11 @@
 
 namespace fusewise::graph {
 
+// operands: a boolean scalar, then captures; bodies: then, else. Each body's inputs are the captures, its outputs the
+// node's results.
+struct BranchAttributes {
+  friend bool operator==(const BranchAttributes&, const BranchAttributes&) = default;
+};
 struct BroadcastAttributes {
   Shape shape;            // of the result
   std::vector<int> dims;  // operand dimension d lies along result dimension dims[d]; strictly increasing
@@ -61,6 +67,23 @@ struct IotaAttributes {
   int axis = 0;
   friend bool operator==(const IotaAttributes&, const IotaAttributes&) = default;
 };
+// A loop over one body.
+//   operands: [the number of iterations, an int64 scalar, if `counted`] [whether to begin, a boolean scalar, if
+//             `conditional`] the carried values at the start, the scanned values, captures
+//   body inputs: the iteration's number (an int64 scalar), carried values, one slice of each scanned value, captures
+//   body outputs: [whether to go on, if `conditional`] the next carried values, what is stacked
+//   results: the carried values at the end, the stacked values
+// Scanned and stacked values have the iterations along their first dimension, which the slices lack. The loop ends
+// after `trips` iterations (a size known with the shapes), after the counted ones, or where a condition says so,
+// whichever comes first; it has at least one of the three. What is stacked needs `trips` alone.
+struct LoopAttributes {
+  std::optional<Dim> trips;
+  bool counted = false, conditional = false;
+  int carried = 0;
+  std::vector<int> scanned,
+      stacked;  // per value: 1 where iteration i is at i, -1 where it is at trips - 1 - i
+  friend bool operator==(const LoopAttributes&, const LoopAttributes&) = default;
+};
 struct MapAttributes {
   ScalarOp op = ScalarOp::add;
   friend bool operator==(const MapAttributes&, const MapAttributes&) = default;
@@ -85,6 +108,9 @@ struct ReshapeAttributes {
   Shape shape;
   friend bool operator==(const ReshapeAttributes&, const ReshapeAttributes&) = default;
 };
+struct ResultAttributes {
+  friend bool operator==(const ResultAttributes&, const ResultAttributes&) = default;
+};
 enum class Update : uint8_t { replace, sum, product, max, min };
 struct ScatterAttributes {
   int axis = 0;
@@ -108,10 +134,11 @@ struct WindowReduceAttributes {
   friend bool operator==(const WindowReduceAttributes&, const WindowReduceAttributes&) = default;
 };
 
-using Attributes = std::variant<BroadcastAttributes, ConcatAttributes, ConstantAttributes,
-                                ConvolutionAttributes, DimsAttributes, DotAttributes, GatherAttributes,
-                                HostAttributes, InputAttributes, IotaAttributes, MapAttributes, PadAttributes,
-                                PrefixAttributes, ReduceAttributes, ReshapeAttributes, ScatterAttributes,
-                                SliceAttributes, TransposeAttributes, WindowReduceAttributes>;
+using Attributes =
+    std::variant<BranchAttributes, BroadcastAttributes, ConcatAttributes, ConstantAttributes,
+                 ConvolutionAttributes, DimsAttributes, DotAttributes, GatherAttributes, HostAttributes,
+                 InputAttributes, IotaAttributes, LoopAttributes, MapAttributes, PadAttributes, PrefixAttributes,
+                 ReduceAttributes, ReshapeAttributes, ResultAttributes, ScatterAttributes, SliceAttributes,
+                 TransposeAttributes, WindowReduceAttributes>;
 
 }  // namespace fusewise::graph

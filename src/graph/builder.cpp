@@ -37,6 +37,17 @@ Value GraphBuilder::append(Op op, std::vector<Value> operands, Attributes attrib
   return {graph_.append({op, std::move(operands), std::move(attributes), std::move(results), sources_}), 0};
 }
 
+std::vector<Value> GraphBuilder::control(Op op, std::vector<Value> operands, Attributes attributes,
+                                         std::vector<Body> bodies) {
+  Node node{op, std::move(operands), std::move(attributes), {}, sources_, std::move(bodies)};
+  node.results = infer(graph_, node).results;
+  const size_t count = node.results.size();
+  const NodeId id = graph_.append(std::move(node));
+  std::vector<Value> results;
+  for (uint32_t i = 0; i < count; ++i) results.push_back(append(Op::result, {{id, i}}, ResultAttributes{}));
+  return results;
+}
+
 Value GraphBuilder::input(std::string name, TensorType type) {
   const Value value = append(Op::input, {}, InputAttributes{}, type);
   graph_.inputs.push_back({value.node, std::move(name)});

@@ -32,6 +32,10 @@ class GraphBuilder {
   Value append(Op op, std::vector<Value> operands, Attributes attributes,
                const std::optional<TensorType>& stated = {});
 
+  // A loop or a branch with its finished bodies; a `result` node for each of its results.
+  std::vector<Value> control(Op op, std::vector<Value> operands, Attributes attributes,
+                             std::vector<Body> bodies);
+
   Value input(std::string name, TensorType type);
   void output(Value value, std::string name);
 

@@ -1,4 +1,4 @@
-// Drops the nodes that no input or output needs, and the constants that nobody reads. Ids change; the order stays.
+// Drops the nodes that no input or output needs, and the constants that nobody reads; bodies stay as they are. Ids change; the order stays.
 #pragma once
 
 #include "graph/graph.h"

@@ -316,7 +316,7 @@ bool has_form(const Graph& graph, NodeId node) {
 }
 
 Form form_of(const Graph& graph, NodeId id) {
-  check(has_form(graph, id), "a form is asked of an input, a constant or dimensions");
+  check(has_form(graph, id), "a form is asked of a source, a loop or a branch");
   const Node& node = graph.node(id);
   FormBuilder builder(graph, id);
   const int operands = static_cast<int>(node.operands.size());

@@ -25,6 +25,8 @@ std::string_view kind_name(Kind kind) {
       return "window";
     case Kind::gather:
       return "gather";
+    case Kind::control:
+      return "control";
     case Kind::opaque:
       return "opaque";
     case Kind::sweep:

@@ -71,6 +71,8 @@ template <class T>
 void add_symbols(std::set<std::string>& symbols, const T& field) {
   if constexpr (std::is_same_v<T, Dim>) {
     if (!field.is_constant()) symbols.merge(field.symbols());
+  } else if constexpr (std::is_same_v<T, std::optional<Dim>>) {
+    if (field) add_symbols(symbols, *field);
   } else if constexpr (std::is_same_v<T, Shape>) {
     for (const Dim& dim : field) add_symbols(symbols, dim);
   }
@@ -84,6 +86,8 @@ std::set<std::string> symbols_of(const Node& node) {
   Attributes attributes = node.attributes;
   const auto field = [&](std::string_view, const auto& member) { add_symbols(symbols, member); };
   std::visit([&](auto& a) { text_internal::visit_fields(field, a); }, attributes);
+  for (const Body& body : node.bodies)
+    for (NodeId id = 0; id < body->size(); ++id) symbols.merge(symbols_of(body->node(id)));
   return symbols;
 }
 
@@ -109,6 +113,42 @@ std::vector<std::vector<NodeId>> users(const Graph& graph) {
   for (NodeId id = 0; id < graph.size(); ++id)
     for (const Value& operand : graph.node(id).operands) result[operand.node].push_back(id);
   return result;
+}
+
+bool same_bodies(const Node& a, const Node& b) {
+  return std::ranges::equal(a.bodies, b.bodies,
+                            [](const Body& x, const Body& y) { return x == y || same_graph(*x, *y); });
+}
+
+namespace {
+
+bool same_node(const Node& a, const Node& b) {
+  return a.op == b.op && a.operands == b.operands && a.results == b.results && a.sources == b.sources &&
+         a.attributes == b.attributes && same_bodies(a, b);
+}
+
+}  // namespace
+
+bool same_graph(const Graph& a, const Graph& b) {
+  if (a.size() != b.size() || a.constants.size() != b.constants.size()) return false;
+  for (NodeId id = 0; id < a.size(); ++id)
+    if (!same_node(a.node(id), b.node(id))) return false;
+  const auto same_data = [](const ConstantData& x, const ConstantData& y) {
+    return x.bytes.data() == y.bytes.data() && x.type == y.type;
+  };
+  const auto same_input = [](const GraphInput& x, const GraphInput& y) { return x.node == y.node; };
+  const auto same_output = [](const GraphOutput& x, const GraphOutput& y) { return x.value == y.value; };
+  return std::ranges::equal(a.constants, b.constants, same_data) &&
+         std::ranges::equal(a.inputs, b.inputs, same_input) &&
+         std::ranges::equal(a.outputs, b.outputs, same_output);
+}
+
+std::vector<const Graph*> with_bodies(const Graph& graph) {
+  std::vector<const Graph*> all = {&graph};
+  for (size_t i = 0; i < all.size(); ++i)
+    for (NodeId id = 0; id < all[i]->size(); ++id)
+      for (const Body& body : all[i]->node(id).bodies) all.push_back(body.get());
+  return all;
 }
 
 const ConstantData* constant_of(const Graph& graph, Value value) {

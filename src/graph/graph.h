@@ -1,5 +1,5 @@
-// Graph IR: nodes owned by id, primitives only, logical (no layouts). A value is (node, result index). Node ids
-// are in topological order: operands have smaller ids than their users (the builder appends; rewrites make a new
+// Graph IR: nodes owned by id, primitives only, logical (no layouts). A value is (node, result index); only loops and
+// branches have several results, and only `result` nodes read those, so that everybody else may go by nodes. Node ids are in topological order: operands have smaller ids than their users (the builder appends; rewrites make a new
 // Graph), so every pass is a loop over ids and nothing recurses along the graph.
 #pragma once
 
@@ -30,7 +30,8 @@ enum class Op : uint8_t {
 // What fusion and scheduling reason by.
 // opaque: no expression over an index space; a step of its own, whose operands and results are complete in memory.
 // sweep: steps that follow each other (graph/sweep.h); a kernel of its own.
-enum class Kind : uint8_t { source, map, view, reduce, contract, window, gather, opaque, sweep };
+// control: loops and branches, whose bodies are graphs.
+enum class Kind : uint8_t { source, map, view, reduce, contract, window, gather, opaque, sweep, control };
 
 std::string_view name_of(Op op);
 Kind kind_of(Op op);
@@ -63,12 +64,20 @@ struct ModelNode {
   std::string first_output;
 };
 
+class Graph;
+// A graph inside a node; it is a value like all others and so is never changed, and copies of the node share it. What it
+// reads from outside is captured: operands of the node that are inputs of the body.
+using Body = std::shared_ptr<const Graph>;
+// Nothing nests bodies deeper than this, so that what recurses into bodies needs little stack.
+inline constexpr int deepest_body = 32;
+
 struct Node {
   Op op;
   std::vector<Value> operands;
   Attributes attributes;
-  std::vector<TensorType> results;
-  std::vector<uint32_t> sources;  // indices into Graph::model_nodes, the first is the owner
+  std::vector<TensorType> results;  // one, or of kind control any number, which `result` nodes take out
+  std::vector<uint32_t> sources;    // indices into Graph::model_nodes, the first is the owner
+  std::vector<Body> bodies = {};    // of kind control
 };
 
 // Constant data: bytes with a shared owner (a mapped file, or memory), never copied by graph passes. Row-major,
@@ -135,11 +144,17 @@ inline bool is_opaque(const Graph& graph, NodeId node) {
 }
 // Is never computed together with others.
 inline bool stands_alone(const Graph& graph, NodeId node) {
-  return is_opaque(graph, node) || kind_of(graph.node(node).op) == Kind::sweep;
+  const Kind kind = kind_of(graph.node(node).op);
+  return kind == Kind::opaque || kind == Kind::sweep || kind == Kind::control;
 }
 
 // For each node, the nodes that use one of its results (each user once per use), in id order.
 std::vector<std::vector<NodeId>> users(const Graph& graph);
+// Whether nodes, bodies, constants, inputs and outputs are the same; names do not count.
+bool same_graph(const Graph& a, const Graph& b);
+bool same_bodies(const Node& a, const Node& b);
+// The graph itself and all bodies at any depth, each behind what it is in.
+std::vector<const Graph*> with_bodies(const Graph& graph);
 // The constant a value is, or null.
 const ConstantData* constant_of(const Graph& graph, Value value);
 

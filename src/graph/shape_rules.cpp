@@ -301,6 +301,8 @@ TensorType infer_op(Rule& rule, const ReshapeAttributes& a) {
   return {x.element, a.shape};
 }
 
+TensorType infer_op(Rule& rule, const ResultAttributes&) { return rule.operand(0); }
+
 TensorType infer_op(Rule& rule, const SliceAttributes& a) {
   const TensorType& x = rule.operand(0);
   rule.sizes(x.shape.size(), {a.starts.size(), a.steps.size(), a.shape.size()}, "starts, steps and shape");
@@ -365,8 +367,10 @@ Inference infer(Op op, std::span<const TensorType> operands, const Attributes& a
       [&](const auto& a) {
         if constexpr (requires { infer_op(rule, a); })
           inference.results.push_back(infer_op(rule, a));
-        else
+        else if constexpr (std::is_same_v<std::decay_t<decltype(a)>, HostAttributes>)
           inference = infer_host(a, operands);
+        else
+          throw InternalError("a loop or a branch is asked for its type without its bodies");
       },
       attributes);
   for (const TensorType& type : inference.results)
@@ -382,11 +386,19 @@ std::vector<TensorType> infer_results(Op op, std::span<const TensorType> operand
   return infer(op, operands, attributes, stated).results;
 }
 
-std::vector<Requirement> requirements_of(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
+Inference infer(const Graph& graph, const Node& node) {
   std::vector<TensorType> operands;
   for (const Value& operand : node.operands) operands.push_back(graph.type(operand));
-  return infer(node.op, operands, node.attributes, node.results.at(0)).requirements;
+  if (kind_of(node.op) == Kind::control) {
+    check(node.attributes.index() == static_cast<size_t>(node.op),
+          fmt::format("{} has the attributes of another operation", name_of(node.op)));
+    return infer_control(node.op, operands, node.attributes, node.bodies);
+  }
+  return infer(node.op, operands, node.attributes, node.results.at(0));
+}
+
+std::vector<Requirement> requirements_of(const Graph& graph, NodeId id) {
+  return infer(graph, graph.node(id)).requirements;
 }
 
 std::vector<Requirement> requirements_of(const Graph& graph) {

@@ -37,6 +37,18 @@ struct Inference {
 // cast.
 Inference infer(Op op, std::span<const TensorType> operands, const Attributes& attributes,
                 const std::optional<TensorType>& stated = {});
+// The same for a loop or a branch, whose bodies must be valid; they may require something, too.
+Inference infer_control(Op op, std::span<const TensorType> operands, const Attributes& attributes,
+                        std::span<const Body> bodies);
+// Of a whole node: of either sort.
+Inference infer(const Graph& graph, const Node& node);
+
+// Where in a loop's operands each group of them begins.
+struct LoopPlaces {
+  size_t carried = 0, scanned = 0, captures = 0;
+};
+LoopPlaces loop_places(const LoopAttributes& attributes);
+
 std::vector<TensorType> infer_results(Op op, std::span<const TensorType> operands,
                                       const Attributes& attributes,
                                       const std::optional<TensorType>& stated = {});

@@ -6,21 +6,36 @@ namespace fusewise::graph {
 
 std::map<std::string, int64_t> histogram(const Graph& graph) {
   std::map<std::string, int64_t> counts;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node& node = graph.node(id);
-    std::string name(name_of(node.op));
-    if (node.op == Op::map) name += " " + std::string(name_of(attributes<MapAttributes>(node).op));
-    if (node.op == Op::host)
-      name += " " + std::string(hostops::name_of(attributes<HostAttributes>(node).function));
-    ++counts[name];
-  }
+  for (const Graph* one : with_bodies(graph))
+    for (NodeId id = 0; id < one->size(); ++id) {
+      const Node& node = one->node(id);
+      std::string name(name_of(node.op));
+      if (node.op == Op::map) name += " " + std::string(name_of(attributes<MapAttributes>(node).op));
+      if (node.op == Op::host)
+        name += " " + std::string(hostops::name_of(attributes<HostAttributes>(node).function));
+      ++counts[name];
+    }
   return counts;
 }
 
+namespace {
+
+Dim flops_of_control(const Node& node) {
+  if (node.op == Op::branch) return max(flops_of(*node.bodies.at(0)), flops_of(*node.bodies.at(1)));
+  const std::optional<Dim>& trips = attributes<LoopAttributes>(node).trips;
+  return (trips ? *trips : Dim(1)) * flops_of(*node.bodies.at(0));
+}
+
+}  // namespace
+
 Dim flops_of(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
+  if (kind_of(node.op) == Kind::control) return flops_of_control(node);
   const Dim elements = product(node.results.at(0).shape);
   switch (node.op) {
+    case Op::branch:
+    case Op::loop:
+      break;
     case Op::map:
     case Op::prefix:
       return elements;
@@ -55,6 +70,7 @@ Dim flops_of(const Graph& graph, NodeId id) {
     case Op::iota:
     case Op::pad:
     case Op::reshape:
+    case Op::result:
     case Op::slice:
     case Op::transpose:
       return 0;

@@ -10,6 +10,17 @@
 //   %2 = dot %0, %1 lhs_batch=[] rhs_batch=[] lhs_contract=[1] rhs_contract=[0] : float32[batch, 2] from [0]
 //   output %2 "y"
 //
+// The bodies of a loop or a branch follow its line, each with items of its own:
+//
+//   %3 = loop %1, %2 trips=[steps] counted=0 conditional=0 carried=1 scanned=[1] stacked=[-1] : float32[2], float32[steps, 2]
+//   body "step" {
+//     %0 = input index=0 name="iteration" : int64[]
+//     ...
+//     output %7 "next"
+//   }
+//   %4 = result %3 : float32[2]
+//   %5 = result %3.1 : float32[steps, 2]
+//
 // Blank lines and lines that begin with # are skipped. Small constants are given by value (floats in the
 // shortest form that reads back the same, NaN as nan:BITS, types that nothing computes in as bytes:HEX); of
 // large ones the text has the hash of the bytes only.

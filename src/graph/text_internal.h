@@ -12,6 +12,8 @@ namespace fusewise::graph::text_internal {
 // field(name, member) for each attribute that the text states. What the result type gives is left out: the
 // shapes of broadcast, reshape and slice, and whether dims is a scalar.
 template <class Field>
+void visit_fields(Field&&, BranchAttributes&) {}
+template <class Field>
 void visit_fields(Field&& field, BroadcastAttributes& a) {
   field("dims", a.dims);
 }
@@ -59,6 +61,15 @@ void visit_fields(Field&& field, IotaAttributes& a) {
   field("axis", a.axis);
 }
 template <class Field>
+void visit_fields(Field&& field, LoopAttributes& a) {
+  field("trips", a.trips);
+  field("counted", a.counted);
+  field("conditional", a.conditional);
+  field("carried", a.carried);
+  field("scanned", a.scanned);
+  field("stacked", a.stacked);
+}
+template <class Field>
 void visit_fields(Field&& field, MapAttributes& a) {
   field("op", a.op);
 }
@@ -81,6 +92,8 @@ void visit_fields(Field&& field, ReduceAttributes& a) {
 }
 template <class Field>
 void visit_fields(Field&&, ReshapeAttributes&) {}
+template <class Field>
+void visit_fields(Field&&, ResultAttributes&) {}
 template <class Field>
 void visit_fields(Field&& field, ScatterAttributes& a) {
   field("axis", a.axis);

@@ -129,6 +129,11 @@ class Cursor {
   size_t position_ = 0;
 };
 
+void read(Cursor& cursor, bool& value) {
+  const int number = cursor.integer<int>();
+  if (number != 0 && number != 1) throw UserError("a flag is 0 or 1");
+  value = number == 1;
+}
 template <class T>
 void read(Cursor& cursor, T& value)
   requires std::is_integral_v<T>
@@ -160,7 +165,6 @@ void read(Cursor& cursor, std::vector<std::string>& symbols) {
     symbols.push_back(*symbol);
   }
 }
-void read(Cursor& cursor, bool& value) { value = cursor.integer<int>() != 0; }
 void read(Cursor& cursor, Update& value) {
   const std::string_view name = cursor.word();
   const std::optional<Update> update = update_of(name);
@@ -169,6 +173,11 @@ void read(Cursor& cursor, Update& value) {
 }
 void read(Cursor& cursor, std::vector<Dim>& values) {
   for (std::string_view piece : cursor.list()) values.push_back(Dim::parse(piece));
+}
+void read(Cursor& cursor, std::optional<Dim>& value) {
+  const std::vector<std::string_view> pieces = cursor.list();
+  if (pieces.size() > 1) throw UserError("one dimension or none is expected");
+  if (!pieces.empty()) value = Dim::parse(pieces[0]);
 }
 template <class T>
 void read(Cursor& cursor, std::vector<T>& values) {
@@ -209,41 +218,58 @@ void complete(DimsAttributes& a, const TensorType& type) { a.scalar = type.shape
 template <class A>
 void complete(A&, const TensorType&) {}
 
-class GraphParser {
- public:
-  explicit GraphParser(const ParseOptions& options) : options_(options) {}
+// The text, line by line, and what all bodies in it share.
+struct Source {
+  std::string_view text;
+  int line = 0;
+  int64_t zero_bytes = 0;
 
-  Graph parse(std::string_view text) {
+  std::optional<std::string_view> next() {
     while (!text.empty()) {
       const size_t end = std::min(text.find('\n'), text.size());
-      ++line_;
-      with_line([&] { parse_line(text.substr(0, end)); });
+      std::string_view one = text.substr(0, end);
       text.remove_prefix(std::min(end + 1, text.size()));
+      ++line;
+      if (one.ends_with('\r')) one.remove_suffix(1);
+      Cursor cursor(one);
+      if (!cursor.at_end() && !cursor.rest().starts_with('#')) return one;
     }
-    with_line([&] { place_inputs(); });
+    return std::nullopt;
+  }
+};
+
+class GraphParser {
+ public:
+  GraphParser(const ParseOptions& options, Source& source, int depth)
+      : options_(options), source_(source), depth_(depth) {}
+
+  Graph parse() {
+    bool is_first = true, is_open = true;
+    while (is_open) {
+      const std::optional<std::string_view> line = source_.next();
+      if (!line) break;
+      is_open = parse_line(*line, std::exchange(is_first, false));
+    }
+    if (is_open && depth_ > 0) throw UserError("a body is not closed");
+    place_inputs();
     return std::move(graph_);
   }
+  void set_name(std::string name) { graph_.name = std::move(name); }
 
  private:
-  template <class Body>
-  void with_line(const Body& body) {
-    try {
-      body();
-    } catch (const UserError& error) {
-      throw UserError(fmt::format("line {}: {}", line_, error.what()));
-    } catch (const UnsupportedError& error) {
-      throw UnsupportedError(fmt::format("line {}: {}", line_, error.what()));
-    }
-  }
-
-  void parse_line(std::string_view line) {
-    if (line.ends_with('\r')) line.remove_suffix(1);
+  // False at the end of a body.
+  bool parse_line(std::string_view line, bool is_first) {
     Cursor cursor(line);
-    if (cursor.at_end() || cursor.rest().starts_with('#')) return;
-    const bool is_first = !std::exchange(begun_, true);
-    if (cursor.accept("%")) return parse_node(cursor);
+    if (depth_ > 0 && cursor.accept("}")) {
+      if (!cursor.at_end()) cursor.fail("the end of the line");
+      return false;
+    }
+    if (cursor.accept("%")) {
+      parse_node(cursor);
+      return true;
+    }
     const std::string_view keyword = cursor.word();
-    if (keyword == "graph") {
+    if (keyword == "graph" && depth_ == 0) {
       if (!is_first) throw UserError("the graph line comes first, and once");
       graph_.name = cursor.quoted();
     } else if (keyword == "model") {
@@ -255,7 +281,7 @@ class GraphParser {
       graph_.model_nodes.push_back(std::move(model));
     } else if (keyword == "constant") {
       parse_constant(cursor);
-      return;
+      return true;
     } else if (keyword == "output") {
       const Value value = read_value(cursor);
       graph_.outputs.push_back({value, cursor.quoted()});
@@ -263,6 +289,7 @@ class GraphParser {
       throw UserError("a line begins with graph, model, constant, output or %");
     }
     if (!cursor.at_end()) cursor.fail("the end of the line");
+    return true;
   }
 
   void expect_number(Cursor& cursor, size_t number, const char* what) const {
@@ -311,9 +338,9 @@ class GraphParser {
                                     data.bytes.size(), static_bytes(missing.type)));
     } else if (options_.zeros_stand_in) {
       const int64_t size = static_bytes(missing.type);
-      if (size > options_.most_zero_bytes - zero_bytes_)
+      if (size > options_.most_zero_bytes - source_.zero_bytes)
         throw UserError("zeros for the constants whose data the text leaves out take too much memory");
-      zero_bytes_ += size;
+      source_.zero_bytes += size;
       auto zeros = std::make_shared<const std::vector<std::byte>>(static_cast<size_t>(size));
       data.bytes = *zeros;
       data.owner = std::move(zeros);
@@ -349,7 +376,24 @@ class GraphParser {
         throw UserError(fmt::format("there is no model node {}", source));
     if (!cursor.at_end()) cursor.fail("the end of the line");
     check_constant(node, types[0]);
+    if (kind_of(*op) == Kind::control) parse_bodies(node);
     append(std::move(node), types);
+  }
+
+  void parse_bodies(Node& node) {
+    if (depth_ >= deepest_body)
+      throw UserError(fmt::format("bodies are nested deeper than {} levels", deepest_body));
+    const size_t count = node.op == Op::branch ? 2 : 1;
+    while (node.bodies.size() < count) {
+      const std::optional<std::string_view> line = source_.next();
+      Cursor cursor(line ? *line : std::string_view());
+      cursor.expect("body");
+      GraphParser parser(options_, source_, depth_ + 1);
+      parser.set_name(cursor.quoted());
+      cursor.expect("{");
+      if (!cursor.at_end()) cursor.fail("the end of the line");
+      node.bodies.push_back(std::make_shared<const Graph>(parser.parse()));
+    }
   }
 
   void read_input(Cursor& cursor) {
@@ -384,9 +428,11 @@ class GraphParser {
   }
 
   void append(Node node, const std::vector<TensorType>& types) {
-    std::vector<TensorType> operands;
-    for (const Value& operand : node.operands) operands.push_back(graph_.type(operand));
-    node.results = infer_results(node.op, operands, node.attributes, types[0]);
+    for (const Value& operand : node.operands)
+      if ((kind_of(graph_.node(operand.node).op) == Kind::control) != (node.op == Op::result))
+        throw UserError("only result nodes read a loop or a branch, and nothing else");
+    node.results = types;
+    node.results = infer(graph_, node).results;
     if (node.results.size() != types.size())
       throw UserError(fmt::format("it has {} results, not {}", node.results.size(), types.size()));
     for (size_t i = 0; i < types.size(); ++i)
@@ -395,7 +441,6 @@ class GraphParser {
             fmt::format("the type is {} and should be {}", to_string(types[i]), to_string(node.results[i])));
     graph_.append(std::move(node));
   }
-
   void place_inputs() {
     for (auto& [index, input] : inputs_) {
       if (index != graph_.inputs.size())
@@ -405,15 +450,23 @@ class GraphParser {
   }
 
   const ParseOptions& options_;
+  Source& source_;
+  int depth_;
   Graph graph_;
   std::map<uint32_t, GraphInput> inputs_;
-  int64_t zero_bytes_ = 0;
-  int line_ = 0;
-  bool begun_ = false;
 };
 
 }  // namespace
 
-Graph parse(std::string_view text, const ParseOptions& options) { return GraphParser(options).parse(text); }
+Graph parse(std::string_view text, const ParseOptions& options) {
+  Source source{text};
+  try {
+    return GraphParser(options, source, 0).parse();
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("line {}: {}", source.line, error.what()));
+  } catch (const UnsupportedError& error) {
+    throw UnsupportedError(fmt::format("line {}: {}", source.line, error.what()));
+  }
+}
 
 }  // namespace fusewise::graph

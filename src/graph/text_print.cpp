@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -19,11 +20,12 @@ constexpr std::array<std::string_view, 5> update_names = {"replace", "sum", "pro
 std::string to_text(int64_t value) { return std::to_string(value); }
 std::string to_text(int value) { return std::to_string(value); }
 std::string to_text(uint32_t value) { return std::to_string(value); }
+std::string to_text(bool value) { return value ? "1" : "0"; }
 std::string to_text(const Dim& value) { return value.to_string(); }
+std::string to_text(const std::optional<Dim>& value) { return value ? "[" + value->to_string() + "]" : "[]"; }
 std::string to_text(const std::string& symbol) { return Dim::symbol(symbol).to_string(); }
 std::string to_text(hostops::Function function) { return std::string(hostops::name_of(function)); }
 std::string to_text(ScalarOp op) { return std::string(name_of(op)); }
-std::string to_text(bool value) { return value ? "1" : "0"; }
 std::string to_text(Update update) { return std::string(name_of(update)); }
 std::string to_text(Combine combine) { return std::string(name_of(combine)); }
 std::string to_text(Value value) {
@@ -98,16 +100,18 @@ std::optional<Update> update_of(std::string_view name) {
 
 std::string print_node(const Graph& graph, NodeId id) { return print_node(graph, id, input_places(graph)); }
 
-std::string print(const Graph& graph, const PrintOptions& options) {
-  std::string out = fmt::format("graph {}\n", quote(graph.name));
+namespace {
+
+void print_items(const Graph& graph, const PrintOptions& options, const std::string& indent,
+                 std::string& out) {
   for (size_t i = 0; i < graph.model_nodes.size(); ++i) {
     const ModelNode& model = graph.model_nodes[i];
-    out += fmt::format("model {} {} {} {}\n", i, quote(model.name), quote(model.op_type),
+    out += fmt::format("{}model {} {} {} {}\n", indent, i, quote(model.name), quote(model.op_type),
                        quote(model.first_output));
   }
   for (size_t i = 0; i < graph.constants.size(); ++i) {
     const ConstantData& data = graph.constants[i];
-    out += fmt::format("constant {} {} : {} =", i, quote(data.name), to_string(data.type));
+    out += fmt::format("{}constant {} {} : {} =", indent, i, quote(data.name), to_string(data.type));
     // Measured in bytes where elements have no size.
     const int bits = std::max(bits_of(data.type.element), 1);
     if (static_cast<int64_t>(data.bytes.size()) * 8 / bits <= options.inline_elements)
@@ -117,9 +121,23 @@ std::string print(const Graph& graph, const PrintOptions& options) {
     out += '\n';
   }
   const InputPlaces inputs = input_places(graph);
-  for (NodeId id = 0; id < graph.size(); ++id) out += print_node(graph, id, inputs) + '\n';
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    out += indent + print_node(graph, id, inputs) + '\n';
+    for (const Body& body : graph.node(id).bodies) {
+      out += fmt::format("{}body {} {{\n", indent, quote(body->name));
+      print_items(*body, options, indent + "  ", out);
+      out += indent + "}\n";
+    }
+  }
   for (const GraphOutput& output : graph.outputs)
-    out += fmt::format("output {} {}\n", to_text(output.value), quote(output.name));
+    out += fmt::format("{}output {} {}\n", indent, to_text(output.value), quote(output.name));
+}
+
+}  // namespace
+
+std::string print(const Graph& graph, const PrintOptions& options) {
+  std::string out = fmt::format("graph {}\n", quote(graph.name));
+  print_items(graph, options, "", out);
   return out;
 }
 

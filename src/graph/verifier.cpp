@@ -13,14 +13,16 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph), input_of_(graph.size(), 0) {}
+  Verifier(const Graph& graph, int depth) : graph_(graph), depth_(depth), input_of_(graph.size(), 0) {}
 
   void run() {
+    require(depth_ <= deepest_body, fmt::format("bodies are nested deeper than {} levels", deepest_body));
     check_inputs();
     for (NodeId id = 0; id < graph_.size(); ++id) check_node(id);
     check_symbols();
     for (const GraphOutput& output : graph_.outputs)
-      require(exists(output.value, static_cast<NodeId>(graph_.size())),
+      require(exists(output.value, static_cast<NodeId>(graph_.size())) &&
+                  kind_of(graph_.node(output.value.node).op) != Kind::control,
               fmt::format("output '{}' is a value that does not exist", output.name));
   }
 
@@ -58,18 +60,20 @@ class Verifier {
     };
     need(node.attributes.index() == static_cast<size_t>(node.op),
          "the attributes are those of another operation");
-    std::vector<TensorType> operands;
     for (const Value& operand : node.operands) {
       need(exists(operand, id), fmt::format("operand %{} does not come before it", operand.node));
-      operands.push_back(graph_.type(operand));
+      need((kind_of(graph_.node(operand.node).op) == Kind::control) == (node.op == Op::result),
+           "only result nodes read a loop or a branch, and nothing else");
     }
     for (uint32_t source : node.sources)
       need(source < graph_.model_nodes.size(), fmt::format("model node {} does not exist", source));
     need(!node.results.empty(), "it has no result");
+    need(kind_of(node.op) == Kind::control || node.bodies.empty(), "it has a body");
+    for (const Body& body : node.bodies) check_body(id, body);
     need(node.op != Op::input || input_of_[id] == 1, "it is not in the list of inputs");
     std::vector<TensorType> inferred;
     try {
-      inferred = infer_results(node.op, operands, node.attributes, node.results[0]);
+      inferred = infer(graph_, node).results;
     } catch (const UserError& error) {
       need(false, error.what());
     }
@@ -80,14 +84,24 @@ class Verifier {
     if (node.op == Op::constant) check_constant(id, need);
   }
 
+  void check_body(NodeId id, const Body& body) const {
+    require(body != nullptr, described(id) + ": a body is missing");
+    try {
+      Verifier(*body, depth_ + 1).run();
+    } catch (const InternalError& error) {
+      throw InternalError(fmt::format("in the body of {}: {}", described(id), error.what()));
+    }
+  }
+
   // Each symbol is bound once, before the nodes that speak of it, and by a node or by inputs, not by both.
   void check_symbols() const {
     std::set<std::string> bound;
     for (NodeId id = 0; id < graph_.size(); ++id)
-      for (const std::string& symbol : bound_symbols(graph_.node(id)))
+      for (const std::string& symbol : bound_symbols(graph_.node(id))) {
+        require(depth_ == 0, fmt::format("{} binds a symbol inside of a body", described(id)));
         if (!bound.insert(symbol).second)
-          require(false,
-                  fmt::format("{} binds the symbol '{}', which is bound already", described(id), symbol));
+          require(false, fmt::format("{} binds the symbol '{}', which is bound already", described(id), symbol));
+      }
     const auto binders = symbol_binders(graph_);
     for (NodeId id = 0; id < binders.size(); ++id) {
       if (binders[id].empty()) continue;
@@ -111,11 +125,12 @@ class Verifier {
   }
 
   const Graph& graph_;
+  int depth_;
   std::vector<int> input_of_;
 };
 
 }  // namespace
 
-void verify(const Graph& graph) { Verifier(graph).run(); }
+void verify(const Graph& graph) { Verifier(graph, 0).run(); }
 
 }  // namespace fusewise::graph

@@ -68,6 +68,8 @@ std::string_view name_of(BufferKind kind) {
       return "dims";
     case BufferKind::view:
       return "view";
+    case BufferKind::moving:
+      return "moving";
   }
   return "unknown";
 }

@@ -69,7 +69,8 @@ enum class BufferKind : uint8_t {
   once,      // made by a once step, lives as long as the program, only read by run steps
   arena,     // lives from the first to the last step that names it
   dims,      // int64 values of `dims`, evaluated when shapes are bound
-  view,  // a part of buffer `base`, from byte `offset` on; its elements may lie apart (the kernel knows how)
+  view,      // a part of buffer `base`, from byte `offset` on; its elements may lie apart (the kernel knows how)
+  moving,    // a place in other buffers that the loop which names it sets for every iteration
 };
 
 struct Buffer {
@@ -131,7 +132,9 @@ enum class StepKind : uint8_t {
   // are the bytes of an element, and for each dimension from outermost to innermost its extent and the bytes from one
   // index to the next in `from` and in `to`. Nothing is done where both are the same memory.
   copy,
-  host,  // buffers = operands, then results of a host function
+  host,    // buffers = operands, then results of a host function
+  loop,    // the `body_steps` steps behind it, again and again
+  branch,  // buffers = {condition, results...}: the `then_steps` steps behind it, or the rest of its `body_steps`
 };
 
 // What a host function (hostops/hostops.h) is told beside its buffers.
@@ -144,6 +147,29 @@ struct HostCall {
   std::vector<Operand> operands;
 };
 
+// What a loop step does. Buffers are positions in the step's `buffers`, `none` where there is nothing.
+struct Loop {
+  bool bounded = false;       // at most `trips` iterations
+  Dim trips;                  // evaluated when shapes are bound
+  uint32_t count = none;      // int64: also at most so many
+  uint32_t condition = none;  // boolean: whether to begin
+  uint32_t go_on = none;      // boolean that the body writes: whether another iteration follows
+  uint32_t counter = none;    // int64 that gets the iteration's number before each
+  // `before` and `after` are moving: what the iteration reads and writes. The first one reads `initial`, every other one
+  // what the last one wrote; the last one's is in `result` in the end. `after` is in turn in `result` and in `spare`, or
+  // it is the part of a slice that the body writes, and there is no spare.
+  struct State {
+    uint32_t initial = none, before = none, after = none, result = none, spare = none;
+  };
+  // `part` is moving: the iteration's share of `whole`, which has `trips` of them.
+  struct Slice {
+    uint32_t whole = none, part = none;
+    bool backwards = false, written = false;
+  };
+  std::vector<State> states;
+  std::vector<Slice> slices;
+};
+
 struct Step {
   StepKind kind = StepKind::kernel;
   uint32_t kernel = none;  // of the kernels, or of the host calls
@@ -153,6 +179,11 @@ struct Step {
   // speak of them; its operands and parameters may not.
   std::vector<std::string> binds;
   std::string label;  // the model's nodes, for traces and profiles
+  // kernel: where `size` is less than `parallel_from`, one thread is done sooner than several
+  Dim size;
+  int64_t parallel_from = 0;
+  uint32_t body_steps = 0, then_steps = 0;
+  Loop loop = {};
 };
 
 // What must hold of the shapes; `words` say so to the user.
@@ -180,7 +211,8 @@ struct Program {
   std::vector<Kernel> kernels;
   std::vector<HostCall> host_calls;
   std::vector<Step> once_steps;  // when the program is loaded; names constants and once buffers only
-  std::vector<Step> run_steps;   // in every run
+  // In every run, in order; the body of a loop or branch lies behind its step and counts as one with it.
+  std::vector<Step> run_steps;
   std::vector<Guard> guards;
   // What the library needs, as in /proc/cpuinfo: "avx2", "avx512f". Of a device: "exact_division".
   std::vector<std::string> cpu_features;

@@ -53,7 +53,7 @@ void transfer(Codec& codec, Output& output) {
 
 template <class Codec>
 void transfer(Codec& codec, Buffer& buffer) {
-  codec.enumeration(buffer.kind, BufferKind::view);
+  codec.enumeration(buffer.kind, BufferKind::moving);
   codec.number(buffer.index);
   codec.dim(buffer.bytes);
   codec.text(buffer.name);
@@ -115,13 +115,34 @@ void transfer(Codec& codec, HostCall& call) {
 }
 
 template <class Codec>
+void transfer(Codec& codec, Loop& loop) {
+  codec.flag(loop.bounded);
+  codec.dim(loop.trips);
+  for (uint32_t* place : {&loop.count, &loop.condition, &loop.go_on, &loop.counter}) codec.number(*place);
+  codec.list(loop.states, [&](Loop::State& s) {
+    for (uint32_t* place : {&s.initial, &s.before, &s.after, &s.result, &s.spare}) codec.number(*place);
+  });
+  codec.list(loop.slices, [&](Loop::Slice& s) {
+    codec.number(s.whole);
+    codec.number(s.part);
+    codec.flag(s.backwards);
+    codec.flag(s.written);
+  });
+}
+
+template <class Codec>
 void transfer(Codec& codec, Step& step) {
-  codec.enumeration(step.kind, StepKind::host);
+  codec.enumeration(step.kind, StepKind::branch);
   codec.number(step.kernel);
   transfer(codec, step.buffers);
   transfer(codec, step.parameters);
   transfer(codec, step.binds);
   codec.text(step.label);
+  codec.dim(step.size);
+  codec.number(step.parallel_from);
+  codec.number(step.body_steps);
+  codec.number(step.then_steps);
+  if (step.kind == StepKind::loop) transfer(codec, step.loop);
 }
 
 template <class Codec>

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -29,7 +30,11 @@ class Verifier {
       for (const HostCall::Operand& operand : call.operands)
         shape(operand.shape, "an operand of " + call.function);
     steps(program_.once_steps, "once step", true);
+    for (const Step& step : program_.once_steps)
+      require(!is_control(step), "a once step '" + step.label + "' is no kernel and no copy");
     steps(program_.run_steps, "step", false);
+    bodies();
+    moving();
     first_uses();
     for (const Guard& guard : program_.guards) {
       dim(guard.left, "a guard");
@@ -168,10 +173,13 @@ class Verifier {
       if (step.kind == StepKind::copy)
         require(step.buffers.size() == 2 && (step.parameters.empty() || step.parameters.size() % 3 == 1),
                 where + " is no valid copy");
+      else if (is_control(step))
+        control_step(step, where);
       else if (step.kind == StepKind::host)
         host_step(step, where);
       else
         kernel_step(step, where);
+      dim_now(step.size, where);
       require(step.binds.empty() || (step.kind == StepKind::host && !once), where + " cannot bind symbols");
       for (const Dim& parameter : step.parameters) {
         if (once) require(parameter.is_constant(), where + " has a parameter that is not constant");
@@ -204,6 +212,82 @@ class Verifier {
                         used.name, used.writes.size()));
   }
 
+  static bool is_control(const Step& step) {
+    return step.kind == StepKind::loop || step.kind == StepKind::branch;
+  }
+
+  void control_step(const Step& step, const std::string& where) const {
+    require(step.parameters.empty(), where + " has parameters");
+    if (step.kind == StepKind::branch) {
+      require(!step.buffers.empty(), where + " has no condition");
+      return place(step, 0, 1, where);
+    }
+    const Loop& loop = step.loop;
+    dim_now(loop.trips, where);
+    require(loop.bounded || loop.count != none || loop.go_on != none, where + " does not end");
+    require(loop.bounded || loop.slices.empty(), where + " has slices and no bound");
+    if (loop.count != none) place(step, loop.count, 8, where);
+    if (loop.condition != none) place(step, loop.condition, 1, where);
+    if (loop.go_on != none) place(step, loop.go_on, 1, where);
+    if (loop.counter != none) place(step, loop.counter, 8, where);
+    for (const Loop::Slice& slice : loop.slices)
+      for (uint32_t at : {slice.whole, slice.part}) place(step, at, -1, where);
+    for (const Loop::State& state : loop.states) {
+      for (uint32_t at : {state.initial, state.before, state.after, state.result}) place(step, at, -1, where);
+      if (state.spare != none) place(step, state.spare, -1, where);
+      const bool in_slice =
+          std::any_of(loop.slices.begin(), loop.slices.end(),
+                      [&](const Loop::Slice& slice) { return slice.part == state.after && slice.written; });
+      require(in_slice == (state.spare == none), where + " has no two places for a state");
+    }
+  }
+  void place(const Step& step, uint32_t at, int64_t bytes, const std::string& where) const {
+    require(at < step.buffers.size(), where + " has a role for a buffer that it does not name");
+    if (bytes >= 0)
+      require(program_.buffers[step.buffers[at]].bytes.is(bytes),
+              where + " has a scalar of another size: " + describe_buffer(program_, step.buffers[at]));
+  }
+
+  // Bodies lie inside what is around them.
+  void bodies() const {
+    std::vector<size_t> ends = {program_.run_steps.size()};
+    for (size_t i = 0; i < program_.run_steps.size(); ++i) {
+      const Step& step = program_.run_steps[i];
+      while (ends.back() <= i && ends.size() > 1) ends.pop_back();
+      require(step.body_steps <= ends.back() - i - 1 && step.then_steps <= step.body_steps,
+              "the body of step '" + step.label + "' has more steps than there are");
+      require(is_control(step) || step.body_steps == 0, "step '" + step.label + "' has a body");
+      require(step.binds.empty() || ends.size() == 1, "step '" + step.label + "' binds symbols inside of a body");
+      ends.push_back(i + 1 + step.body_steps);
+    }
+  }
+
+  // A moving buffer belongs to one loop, and only that and its body name it.
+  void moving() const {
+    std::vector<std::pair<size_t, size_t>> range(program_.buffers.size(), {1, 0});
+    for (size_t i = 0; i < program_.run_steps.size(); ++i) {
+      const Step& step = program_.run_steps[i];
+      const auto own = [&](uint32_t at) {
+        const BufferId id = step.buffers[at];
+        require(program_.buffers[id].kind == BufferKind::moving && range[id].first > range[id].second,
+                "step '" + step.label + "' cannot move " + describe_buffer(program_, id));
+        range[id] = {i, i + step.body_steps};
+      };
+      for (const Loop::Slice& slice : step.loop.slices) own(slice.part);
+      for (const Loop::State& state : step.loop.states) {
+        own(state.before);
+        if (state.spare != none) own(state.after);
+      }
+      for (const BufferId named : step.buffers) {
+        const BufferId id = root_of(program_, named);
+        require(program_.buffers[id].kind != BufferKind::moving ||
+                    (range[id].first <= i && i <= range[id].second),
+                "step '" + step.label + "' names " + describe_buffer(program_, named) +
+                    " outside of its loop");
+      }
+    }
+  }
+
   void host_step(const Step& step, const std::string& where) const {
     require(step.kernel < program_.host_calls.size(), where + " names a host call that does not exist");
     const HostCall& call = program_.host_calls[step.kernel];
@@ -213,8 +297,21 @@ class Verifier {
   }
 
   enum class Access { reads, writes, unknown };
+  static Access access_of_loop(const Loop& loop, uint32_t argument) {
+    if (argument == loop.count || argument == loop.condition) return Access::reads;
+    if (argument == loop.counter) return Access::writes;
+    for (const Loop::State& state : loop.states) {
+      if (argument == state.initial) return Access::reads;
+      if (argument == state.result || argument == state.spare) return Access::writes;
+    }
+    for (const Loop::Slice& slice : loop.slices)
+      if (argument == slice.whole) return slice.written ? Access::writes : Access::reads;
+    return Access::unknown;
+  }
   Access access(const Step& step, size_t argument) const {
     if (step.kind == StepKind::copy) return argument == 1 ? Access::writes : Access::reads;
+    if (step.kind == StepKind::loop) return access_of_loop(step.loop, static_cast<uint32_t>(argument));
+    if (step.kind == StepKind::branch) return argument == 0 ? Access::reads : Access::writes;
     if (step.kind == StepKind::host)
       return argument < program_.host_calls[step.kernel].operands.size() ? Access::reads : Access::writes;
     const std::vector<uint8_t>& writes = program_.kernels[step.kernel].writes;
@@ -229,7 +326,8 @@ class Verifier {
     if (once) require(kind == BufferKind::constant || kind == BufferKind::once, what);
     if (access(step, argument) != Access::writes) return;
     const bool writable =
-        once ? kind == BufferKind::once : kind == BufferKind::arena || kind == BufferKind::output;
+        once ? kind == BufferKind::once
+             : kind == BufferKind::arena || kind == BufferKind::output || kind == BufferKind::moving;
     if (!writable) require(false, where + " writes to " + describe_buffer(program_, id));
   }
 

@@ -17,9 +17,9 @@ const std::vector<Stage>& stages() {
   // Each may give the others new work: folding leaves constants that algebra looks for, what is equal shows
   // only in canonical form, and views that sank meet others. The rounds end when a whole round changes
   // nothing; real models need two or three.
-  static const std::vector<std::string_view> clean_up{"fold_constants",     "simplify_algebra",
-                                                      "canonicalize_views", "sink_views",
-                                                      "cancel_transposes",  "merge_equal_nodes"};
+  static const std::vector<std::string_view> clean_up{
+      "fold_constants", "simplify_control",  "simplify_algebra", "canonicalize_views",
+      "sink_views",     "cancel_transposes", "merge_equal_nodes"};
   constexpr int most_rounds = 8;
   static const std::vector<Stage> order{
       {"uses by dead nodes would keep others from applying", {"remove_dead_nodes"}},
@@ -27,6 +27,7 @@ const std::vector<Stage>& stages() {
       {"on the canonical form, where constants and chains show; divisions first, so that scales are products",
        {"pow_to_multiply", "divide_to_multiply", "fold_scale_into_weights"}},
       {"what these leave, to the canonical form again", clean_up, most_rounds},
+      {"where captured constants are in the bodies and views in canonical form", {"hoist_invariants"}},
       {"where no reshape below a contraction is going to cancel any more", {"unmerge_contractions"}},
       {"the views that this adds",
        {"fold_constants", "canonicalize_views", "merge_equal_nodes"},
@@ -37,9 +38,19 @@ const std::vector<Stage>& stages() {
 
 namespace {
 
-bool same_node(const graph::Node& a, const graph::Node& b) {
-  return a.op == b.op && a.operands == b.operands && a.results == b.results && a.sources == b.sources &&
-         a.attributes == b.attributes;
+// The rewrite on the graph, then on the bodies in it; those are nested no deeper than graph::deepest_body.
+Rewritten apply_everywhere(const Rewrite& rewrite, Graph graph, const RewriteContext& context) {
+  Rewritten result = rewrite.apply(std::move(graph), context);
+  for (NodeId id = 0; id < result.graph.size(); ++id) {
+    if (result.graph.node(id).bodies.empty()) continue;
+    for (graph::Body& body : result.graph.mutable_node(id).bodies) {
+      Rewritten inside = apply_everywhere(rewrite, *body, context);
+      if (!inside.changed) continue;
+      body = std::make_shared<const Graph>(std::move(inside.graph));
+      result.changed = true;
+    }
+  }
+  return result;
 }
 
 class Driver {
@@ -85,7 +96,7 @@ class Driver {
     const auto begin = std::chrono::steady_clock::now();
     Step step{rewrite, graph_.size(), graph_.size(), false, 0};
     named(rewrite.name, [&] {
-      Rewritten rewritten = rewrite.apply(std::move(graph_), options_.context);
+      Rewritten rewritten = apply_everywhere(rewrite, std::move(graph_), options_.context);
       graph_ = std::move(rewritten.graph);
       step.changed = rewritten.changed;
     });
@@ -101,24 +112,6 @@ class Driver {
 };
 
 }  // namespace
-
-bool same_graph(const Graph& a, const Graph& b) {
-  if (a.size() != b.size() || a.constants.size() != b.constants.size()) return false;
-  for (NodeId id = 0; id < a.size(); ++id)
-    if (!same_node(a.node(id), b.node(id))) return false;
-  const auto same_data = [](const graph::ConstantData& x, const graph::ConstantData& y) {
-    return x.bytes.data() == y.bytes.data() && x.type == y.type;
-  };
-  const auto same_input = [](const graph::GraphInput& x, const graph::GraphInput& y) {
-    return x.node == y.node;
-  };
-  const auto same_output = [](const graph::GraphOutput& x, const graph::GraphOutput& y) {
-    return x.value == y.value;
-  };
-  return std::ranges::equal(a.constants, b.constants, same_data) &&
-         std::ranges::equal(a.inputs, b.inputs, same_input) &&
-         std::ranges::equal(a.outputs, b.outputs, same_output);
-}
 
 Graph run_rewrites(Graph graph, const DriverOptions& options) {
   return Driver(std::move(graph), options).run();

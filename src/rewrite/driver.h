@@ -43,7 +43,4 @@ struct DriverOptions {
 // the rewrites that did.
 graph::Graph run_rewrites(graph::Graph graph, const DriverOptions& options = {});
 
-// Whether nodes, constants, inputs and outputs are the same.
-bool same_graph(const graph::Graph& a, const graph::Graph& b);
-
 }  // namespace fusewise::rewrite

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "base/error.h"
 #include "graph/interpreter/evaluate.h"
@@ -48,7 +49,8 @@ class Folder {
   // The constant in place of a node of the new graph, or nothing.
   std::optional<Value> fold(NodeId id) {
     const Node& node = r_.result().node(id);
-    if (node.op == Op::input || node.op == Op::constant || graph::is_opaque(r_.result(), id) ||
+    if (node.op == Op::input || node.op == Op::constant || node.op == Op::result ||
+        graph::is_opaque(r_.result(), id) || graph::kind_of(node.op) == graph::Kind::control ||
         !is_static(node.results[0]))
       return std::nullopt;
     if (const std::optional<Value> same = same_bytes(node)) return same;
@@ -63,13 +65,45 @@ class Folder {
   }
 
  private:
-  // reshape(c), and broadcast(c) that repeats nothing: the same bytes under another type.
+  // reshape(c), broadcast(c) that repeats nothing, and slice(c) without gaps: bytes that are there, under another type.
   std::optional<Value> same_bytes(const Node& node) {
-    if (node.op != Op::reshape && node.op != Op::broadcast) return std::nullopt;
+    if (node.op != Op::reshape && node.op != Op::broadcast && node.op != Op::slice) return std::nullopt;
     const ConstantData* found = constant_of(r_.result(), node.operands[0]);
-    if (!found || product(found->type.shape) != product(node.results[0].shape)) return std::nullopt;
-    const ConstantData data = *found;
+    if (!found) return std::nullopt;
+    ConstantData data = *found;
+    if (node.op == Op::slice) {
+      const std::optional<std::span<const std::byte>> run = run_of(node, data);
+      if (!run) return std::nullopt;
+      data.bytes = *run;
+    } else if (product(data.type.shape) != product(node.results[0].shape)) {
+      return std::nullopt;
+    }
     return r_.builder().constant(node.results[0], data.bytes, data.owner, data.name);
+  }
+
+  // The bytes of a slice that are one run: whole behind the first dimension of which it takes several elements.
+  static std::optional<std::span<const std::byte>> run_of(const Node& node, const ConstantData& data) {
+    const auto& slice = graph::attributes<graph::SliceAttributes>(node);
+    const int bits = bits_of(data.type.element);
+    if (bits < 8) return std::nullopt;
+    int64_t first = 0, count = 1;
+    bool is_whole = true;  // what was looked at so far, from the last dimension on
+    for (size_t d = slice.shape.size(); d-- > 0;) {
+      const int64_t extent = data.type.shape[d].value(), taken = slice.shape[d].value();
+      if (!slice.starts[d].is_constant() || (taken > 1 && slice.steps[d] != 1)) return std::nullopt;
+      if (taken != 1 && !is_whole) return std::nullopt;
+      first += slice.starts[d].value() * element_stride(data.type.shape, d);
+      count *= taken;
+      is_whole = is_whole && taken == extent;
+    }
+    if (count == 0) return data.bytes.first(0);
+    const size_t size = static_cast<size_t>(bits / 8);
+    return data.bytes.subspan(static_cast<size_t>(first) * size, static_cast<size_t>(count) * size);
+  }
+  static int64_t element_stride(const Shape& shape, size_t dimension) {
+    int64_t stride = 1;
+    for (size_t d = dimension + 1; d < shape.size(); ++d) stride *= shape[d].value();
+    return stride;
   }
 
   bool may_fold(NodeId id) const {

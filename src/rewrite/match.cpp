@@ -97,9 +97,7 @@ std::vector<int> count_uses(const Graph& graph) {
 }
 
 bool requires_nothing(const Graph& graph, const Node& node) {
-  std::vector<graph::TensorType> operands;
-  for (const Value& operand : node.operands) operands.push_back(graph.type(operand));
-  return graph::infer(node.op, operands, node.attributes, node.results[0]).requirements.empty();
+  return graph::infer(graph, node).requirements.empty();
 }
 
 }  // namespace fusewise::rewrite

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -44,6 +45,9 @@ template <class T>
 void add_field(Mixer& mixer, const T& field) {
   if constexpr (std::is_same_v<T, Dim>) {
     mixer.add(field);
+  } else if constexpr (std::is_same_v<T, std::optional<Dim>>) {
+    mixer.add(field.has_value() ? 1 : 0);
+    if (field) mixer.add(*field);
   } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
     mixer.add(static_cast<uint64_t>(field));
   } else {
@@ -115,7 +119,7 @@ class Leaders {
   bool same(NodeId left, NodeId right) const {
     const Node &a = graph_.node(left), &b = graph_.node(right);
     if (a.op != b.op || a.results != b.results || operands_of(a) != operands_of(b)) return false;
-    if (a.op != Op::constant) return a.attributes == b.attributes;
+    if (a.op != Op::constant) return a.attributes == b.attributes && same_bodies(a, b);
     return same_constant(*constant_of(graph_, {left, 0}), *constant_of(graph_, {right, 0}));
   }
 

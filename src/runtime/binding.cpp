@@ -100,13 +100,30 @@ void check_views(const Program& program, const Segments& segments, uint32_t segm
   }
 }
 
-void check_copies(const Program& program, const Segments& segments, uint32_t segment,
-                  const Binding& binding) {
-  for (size_t step = segments.first_step[segment]; step < segments.end_of(segment); ++step) {
-    const program::Step& copy = program.run_steps[step];
-    if (copy.kind == program::StepKind::copy && copy.parameters.empty() &&
-        binding.buffer_bytes[copy.buffers[0]] != binding.buffer_bytes[copy.buffers[1]])
-      throw InternalError("the copy '" + copy.label + "' is between buffers of different sizes");
+// A slice is one of `trips` equal parts, and a state has one size wherever it is.
+void check_loop(const program::Step& step, const Binding& binding) {
+  const auto bytes = [&](uint32_t at) { return binding.buffer_bytes[step.buffers[at]]; };
+  const int64_t trips = step.loop.bounded ? step.loop.trips.evaluate(binding.symbols) : 0;
+  bool fits = true;
+  for (const program::Loop::Slice& slice : step.loop.slices) {
+    int64_t whole = 0;
+    fits = fits && !__builtin_mul_overflow(trips, bytes(slice.part), &whole) && whole == bytes(slice.whole);
+  }
+  for (const program::Loop::State& state : step.loop.states) {
+    for (uint32_t at : {state.before, state.after, state.result})
+      fits = fits && bytes(at) == bytes(state.initial);
+    if (state.spare != program::none) fits = fits && bytes(state.spare) == bytes(state.initial);
+  }
+  if (!fits) throw InternalError("the loop '" + step.label + "' has buffers that do not fit together");
+}
+
+void check_steps(const Program& program, const Segments& segments, uint32_t segment, const Binding& binding) {
+  for (size_t index = segments.first_step[segment]; index < segments.end_of(segment); ++index) {
+    const program::Step& step = program.run_steps[index];
+    check_loop(step, binding);
+    if (step.kind == program::StepKind::copy && step.parameters.empty() &&
+        binding.buffer_bytes[step.buffers[0]] != binding.buffer_bytes[step.buffers[1]])
+      throw InternalError("the copy '" + step.label + "' is between buffers of different sizes");
   }
 }
 
@@ -127,6 +144,19 @@ void place_arena(const Program& program, const Segments& segments, uint32_t segm
       }
       items[static_cast<size_t>(item_of[id])].last_step = now;
     }
+  }
+  // What a loop's body takes from outside is needed until its last iteration ends.
+  for (size_t step = program.run_steps.size(); step-- > 0;) {
+    if (program.run_steps[step].kind != program::StepKind::loop) continue;
+    const size_t end = step + 1 + program.run_steps[step].body_steps;
+    for (size_t inside = step; inside < end; ++inside)
+      for (const BufferId named : program.run_steps[inside].buffers) {
+        const BufferId id = root_of(program, named);
+        if (item_of[id] == unused) continue;
+        ArenaItem& item = items[static_cast<size_t>(item_of[id])];
+        if (item.first_step <= static_cast<int>(step))
+          item.last_step = std::max(item.last_step, static_cast<int>(end));
+      }
   }
   for (size_t item = 0; item < items.size(); ++item)
     for (const BufferId other : program.buffers[buffer_of[item]].may_overwrite)
@@ -155,7 +185,7 @@ void bind_segment(const Program& program, const Segments& segments, uint32_t seg
   }
   evaluate_buffers(program, segments, segment, binding);
   check_views(program, segments, segment, binding);
-  check_copies(program, segments, segment, binding);
+  check_steps(program, segments, segment, binding);
   place_arena(program, segments, segment, binding);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "base/error.h"
@@ -46,9 +47,10 @@ BoundSteps lay_out_steps(const program::Program& program, std::span<const progra
   for (const program::Step& step : steps) {
     bound.parameters_of.push_back(static_cast<uint32_t>(parameters));
     bound.phases_of.push_back(static_cast<uint32_t>(phases));
-    parameters += step.parameters.size();
+    parameters += step.parameters.size() + (step.kind == program::StepKind::loop ? 1 : 0);
     if (step.kind == program::StepKind::kernel) phases += program.kernels[step.kernel].phases;
   }
+  bound.serial.resize(steps.size());
   bound.parameters.resize(parameters);
   bound.blocks.resize(phases);
   return bound;
@@ -61,6 +63,12 @@ void bind_steps(const program::Program& program, std::span<const program::Step> 
     int64_t* parameters = bound.parameters.data() + bound.parameters_of[index];
     for (size_t i = 0; i < step.parameters.size(); ++i) parameters[i] = step.parameters[i].evaluate(symbols);
     if (step.kind == program::StepKind::copy) join_dimensions({parameters, step.parameters.size()});
+    bound.serial[index] = step.size.evaluate(symbols) < step.parallel_from ? 1 : 0;
+    if (step.kind == program::StepKind::loop) {
+      parameters[0] = step.loop.bounded ? step.loop.trips.evaluate(symbols) : INT64_MAX;
+      if (parameters[0] < 0)
+        throw UserError(fmt::format("the loop '{}' would run {} times", step.label, parameters[0]));
+    }
     if (step.kind != program::StepKind::kernel) continue;
     const program::Kernel& kernel = program.kernels[step.kernel];
     SymbolValues values;
@@ -89,9 +97,10 @@ Slots slots_of(std::span<const program::Step> steps) {
 }
 
 void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t* parameters,
-                const int64_t* blocks, Scratch scratch, ThreadPool& pool, TracedStep traced_step) {
+                const int64_t* blocks, Scratch scratch, ThreadPool& pool, bool serial,
+                TracedStep traced_step) {
   char* base = reinterpret_cast<char*>(scratch.data);
-  const int64_t workers = pool.size();
+  const int64_t workers = serial ? 1 : pool.size();
   uint32_t number = 0;
   for (const LoadedKernel::Phase& phase : kernel.phases) {
     const int64_t count = *blocks++;

@@ -13,7 +13,8 @@
 
 namespace fusewise::runtime {
 
-// Where the parameters and phases of each step start, with room for all of them.
+// Where the parameters and phases of each step start, with room for all of them. A loop's parameter is how often it
+// runs at most.
 BoundSteps lay_out_steps(const program::Program& program, std::span<const program::Step> steps);
 // Evaluates the parameters of steps [begin, end) and asks the kernels for their block counts.
 void bind_steps(const program::Program& program, std::span<const program::Step> steps, size_t begin,
@@ -37,8 +38,10 @@ struct TracedStep {
   uint32_t step = 0;
 };
 
+// `serial`: on the calling thread alone.
 void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t* parameters,
-                const int64_t* blocks, Scratch scratch, ThreadPool& pool, TracedStep traced_step = {});
+                const int64_t* blocks, Scratch scratch, ThreadPool& pool, bool serial = false,
+                TracedStep traced_step = {});
 // All `bytes`; or the elements that `parameters` name, of a copy step as bind_steps() has made them.
 void run_copy(void* const* buffers, int64_t bytes, ThreadPool& pool, TracedStep traced_step = {});
 void run_strided_copy(void* const* buffers, std::span<const int64_t> parameters, ThreadPool& pool,

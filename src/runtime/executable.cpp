@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "runtime/dispatch.h"
 #include "runtime/kernels.h"
 #include "runtime/residents.h"
+#include "runtime/step_runner.h"
 #include "runtime/workspace.h"
 
 namespace fusewise::runtime {
@@ -43,8 +43,6 @@ bool overlap(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes) {
          begin_b < begin_a + static_cast<uintptr_t>(a_bytes) && a_bytes > 0 && b_bytes > 0;
 }
 
-using Clock = std::chrono::steady_clock;
-
 }  // namespace
 
 struct Executable::State {
@@ -64,8 +62,6 @@ struct Executable::State {
                          std::span<void* const> outputs, const RunOptions& run_options) const;
   Status check_overlaps(const Binding& binding, std::span<const void* const> inputs,
                         std::span<void* const> outputs) const;
-  Status run_steps(Workspace& workspace, const RunOptions& run_options);
-  void run_step(size_t step, Workspace& workspace, Trace* trace);
   Status run(const Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
              const RunOptions& run_options);
 
@@ -161,42 +157,6 @@ Status Executable::State::check_overlaps(const Binding& binding, std::span<const
   return Status::success();
 }
 
-void Executable::State::run_step(size_t index, Workspace& workspace, Trace* trace) {
-  const TracedStep traced_step{trace, static_cast<uint32_t>(index)};
-  const program::Step& step = program.run_steps[index];
-  workspace.before_step(index);
-  if (step.kind == program::StepKind::host) return workspace.run_host(index);
-  const Binding& binding = workspace.binding();
-  const std::span parameters(binding.steps.parameters.data() + binding.steps.parameters_of[index],
-                             step.parameters.size());
-  if (step.kind == program::StepKind::copy) {
-    if (parameters.empty())
-      return run_copy(workspace.pointers(index), binding.buffer_bytes[step.buffers[0]], *pool, traced_step);
-    return run_strided_copy(workspace.pointers(index), parameters, *pool, traced_step);
-  }
-  run_kernel(kernels[step.kernel], workspace.pointers(index),
-             binding.steps.parameters.data() + binding.steps.parameters_of[index],
-             binding.steps.blocks.data() + binding.steps.phases_of[index], workspace.scratch(), *pool,
-             traced_step);
-}
-
-Status Executable::State::run_steps(Workspace& workspace, const RunOptions& run_options) {
-  const bool timed = !run_options.step_seconds.empty();
-  Clock::time_point last = timed ? Clock::now() : Clock::time_point();
-  for (size_t i = 0; i < program.run_steps.size(); ++i) {
-    if (run_options.cancel && run_options.cancel->load(std::memory_order_relaxed))
-      return Status::error(StatusCode::cancelled, "the run was cancelled");
-    run_step(i, workspace, run_options.trace);
-    if (run_options.after_step)
-      run_options.after_step(i, {workspace.pointers(i), program.run_steps[i].buffers.size()});
-    if (!timed) continue;
-    const Clock::time_point now = Clock::now();
-    run_options.step_seconds[i] += std::chrono::duration<double>(now - last).count();
-    last = now;
-  }
-  return Status::success();
-}
-
 Status Executable::State::run(const Binding& binding, std::span<const void* const> inputs,
                               std::span<void* const> outputs, const RunOptions& run_options) {
   if (Status status = check_arguments(binding, inputs, outputs, run_options); !status.ok()) return status;
@@ -215,7 +175,10 @@ Status Executable::State::run(const Binding& binding, std::span<const void* cons
   const int64_t before = workspace->bytes();
   workspace->prepare(binding);
   workspace->begin(inputs, outputs, run_options.output_memory);
-  Status status = run_steps(*workspace, run_options);
+  const bool complete =
+      StepRunner(program, kernels, *pool, *workspace, run_options).run(0, program.run_steps.size());
+  Status status =
+      complete ? Status::success() : Status::error(StatusCode::cancelled, "the run was cancelled");
   const std::optional<program::BufferId> damaged = workspace->end();
   workspace_bytes.fetch_add(workspace->bytes() - before, std::memory_order_relaxed);
   if (damaged && status.ok())

@@ -37,14 +37,15 @@ std::vector<hostops::Function> host_functions_of(const program::Program& program
 WorkspacePlan plan_workspaces(const program::Program& program, const Residents& residents,
                               const Kernels& kernels, const Segments& segments, int workers, bool poison,
                               std::optional<GuardedMemory::Side> guard) {
-  WorkspacePlan plan{
-      program, residents, kernels, segments, host_functions_of(program), slots_of(program.run_steps), {},
-      {},      workers,   poison,  guard};
+  WorkspacePlan plan{program, residents, kernels, segments, host_functions_of(program),
+                     slots_of(program.run_steps), {}, {}, {}, workers, poison, guard};
+  plan.moving_slots.resize(program.buffers.size());
   for (uint32_t slot = 0; slot < plan.slots.buffers.size(); ++slot) {
     const BufferId id = plan.slots.buffers[slot];
     const program::Buffer& buffer = program.buffers[root_of(program, id)];
     if (buffer.kind == BufferKind::input || buffer.kind == BufferKind::output)
       plan.caller_slots.push_back({slot, id, buffer.index, buffer.kind == BufferKind::output});
+    if (buffer.kind == BufferKind::moving) plan.moving_slots[root_of(program, id)].push_back(slot);
   }
   std::vector<uint8_t> seen(program.buffers.size(), 0);
   for (const program::Step& step : program.run_steps) {
@@ -127,6 +128,7 @@ std::byte* Workspace::place_of(BufferId id) {
   }
   if (buffer.kind == BufferKind::constant || buffer.kind == BufferKind::once)
     return plan_.residents.pointer(id);
+  if (buffer.kind == BufferKind::moving) return nullptr;
   if (plan_.guard) return guarded_[id] ? guarded_[id]->data() : nullptr;
   AlignedBuffer& block = blocks_[plan_.segments.of_buffer[id]];
   if (buffer.kind == BufferKind::arena && !block.empty() && binding().arena_offsets[id] >= 0)
@@ -141,7 +143,7 @@ void Workspace::guard_buffers(uint32_t segment) {
   for (BufferId id = 0; id < guarded_.size(); ++id) {
     const BufferKind kind = plan_.program.buffers[id].kind;
     if (plan_.segments.of_buffer[id] != segment || kind == BufferKind::constant || kind == BufferKind::once ||
-        kind == BufferKind::view)
+        kind == BufferKind::view || kind == BufferKind::moving)
       continue;
     guarded_[id] =
         std::make_unique<GuardedMemory>(static_cast<size_t>(binding().buffer_bytes[id]), *plan_.guard);
@@ -159,7 +161,7 @@ void Workspace::begin(std::span<const void* const> inputs, std::span<void* const
   if (plan_.guard) {
     for (BufferId id = 0; id < guarded_.size(); ++id) {
       const program::Buffer& buffer = plan_.program.buffers[id];
-      if (buffer.kind != BufferKind::input || guarded_[id]->size() == 0) continue;
+      if (buffer.kind != BufferKind::input || !guarded_[id] || guarded_[id]->size() == 0) continue;
       guarded_[id]->protect(false);
       std::memcpy(guarded_[id]->data(), inputs[buffer.index], guarded_[id]->size());
       guarded_[id]->protect(true);

@@ -36,6 +36,7 @@ struct WorkspacePlan {
     bool is_output;
   };
   std::vector<CallerSlot> caller_slots;
+  std::vector<std::vector<uint32_t>> moving_slots;  // by moving buffer, those of its parts as well
   std::vector<std::vector<program::BufferId>>
       starting;  // by step: arena and output buffers that it is first to name
   int workers = 1;
@@ -66,6 +67,11 @@ class Workspace {
   // The run's own binding where it has late segments.
   const Binding& binding() const { return own_ ? *own_ : *given_; }
   void* const* pointers(size_t step) const { return pointers_.data() + plan_.slots.slots_of[step]; }
+  // Sets where a moving buffer lies now.
+  void move(program::BufferId buffer, void* place) {
+    for (uint32_t slot : plan_.moving_slots[buffer])
+      pointers_[slot] = static_cast<std::byte*>(place) + binding().view_offsets[plan_.slots.buffers[slot]];
+  }
   Scratch scratch() const { return {scratch_data_, scratch_stride_}; }
   uint64_t serial() const { return serial_; }
   int64_t bytes() const;

@@ -1,6 +1,5 @@
 #include "session/compile.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "base/cpu_limits.h"
@@ -17,16 +16,25 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// By run step: kernels are the regions, one by one in their order; copies have no prediction of their own.
+// A plan's regions in the order of the steps that they become, bodies behind their node.
+void add_regions(const fusion::FusionPlan& plan, std::vector<const fusion::PlannedRegion*>& regions) {
+  for (const fusion::PlannedRegion& region : plan.regions) {
+    if (region.once || region.assembled) continue;
+    regions.push_back(&region);
+    for (const fusion::FusionPlan& body : region.bodies) add_regions(body, regions);
+  }
+}
+
+// By run step; what a body's step takes once, and a loop or a branch as a whole. Copies have no prediction of their own.
 std::vector<std::optional<double>> predicted_steps(const compiler::Compiled& compiled) {
-  std::vector<double> kernels;
-  for (const fusion::PlannedRegion& region : compiled.plan.regions)
-    if (!region.once && !region.assembled) kernels.push_back(region.predicted_microseconds / 1e3);
+  std::vector<const fusion::PlannedRegion*> regions;
+  add_regions(compiled.plan, regions);
   std::vector<std::optional<double>> predicted;
   size_t next = 0;
   for (const program::Step& step : compiled.program.run_steps) {
-    predicted.emplace_back();
-    if (step.kind != program::StepKind::copy && next < kernels.size()) predicted.back() = kernels[next++];
+    std::optional<double>& entry = predicted.emplace_back();
+    if (step.kind == program::StepKind::copy || next == regions.size()) continue;
+    entry = regions[next++]->predicted_microseconds / 1e3;
   }
   return predicted;
 }

@@ -205,9 +205,11 @@ class KernelCheck {
     if (const uint32_t own = compiled_.kernels[stored.region]; own != program::none) {
       result.kernel = compiled_.program.kernels[own].name;
       result.phases = static_cast<int>(compiled_.program.kernels[own].phases);
-    } else {  // a host function
+    } else {  // a host function, or a loop or a branch as a whole
       const program::Step& step = compiled_.program.run_steps[compiled_.run_steps[stored.region]];
-      result.kernel = compiled_.program.host_calls[step.kernel].function;
+      result.kernel = step.kind == program::StepKind::host
+                          ? compiled_.program.host_calls[step.kernel].function
+                          : std::string(step.kind == program::StepKind::loop ? "loop" : "branch");
       result.phases = 1;
     }
     return result;

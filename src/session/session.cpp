@@ -118,8 +118,9 @@ SessionInfo info_of(const Built& built, const program::Program& program) {
   for (const program::Step& step : program.run_steps) {
     if (step.kind == program::StepKind::copy) {
       ++info.copies;
-    } else if (step.kind == program::StepKind::host) {
+    } else if (step.kind != program::StepKind::kernel) {
       ++info.host_steps;
+      info.host_step_names.push_back(step.label);
     } else {
       ++info.kernels;
       info.phases += program.kernels[step.kernel].phases;

@@ -36,7 +36,7 @@ bool decides(ScalarOp op) {
 
 // Whether the node's own arithmetic rounds.
 bool rounds(const graph::Node& node) {
-  if (!is_float(node.results[0].element)) return false;
+  if (!node.bodies.empty() || !is_float(node.results[0].element)) return false;
   switch (graph::kind_of(node.op)) {
     case graph::Kind::contract:
       return true;
@@ -98,13 +98,16 @@ double value_at(const Tensor& tensor, int64_t index) {
 
 }  // namespace
 
-bool decides_on_rounded_numbers(const graph::Graph& graph) {
+namespace {
+
+// `is_body`: floating-point inputs were rounded before.
+bool decides_on_rounded(const graph::Graph& graph, bool is_body) {
   // What follows from constants alone is decided once, in the interpreter's way.
   std::vector<bool> varies(graph.size()), rounded(graph.size());
   for (graph::NodeId id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
     varies[id] = node.op == graph::Op::input;
-    bool operands = false;
+    bool operands = varies[id] && is_body && is_float(node.results[0].element);
     for (const graph::Value& operand : node.operands) {
       varies[id] = varies[id] || varies[operand.node];
       operands = operands || rounded[operand.node];
@@ -115,10 +118,16 @@ bool decides_on_rounded_numbers(const graph::Graph& graph) {
       if (decides(op) || whole) return true;
     }
     if (operands && graph::is_opaque(graph, id)) return true;
-    rounded[id] = varies[id] && (operands || rounds(node));
+    for (const graph::Body& body : node.bodies)
+      if (decides_on_rounded(*body, true)) return true;
+    rounded[id] = varies[id] && (operands || !node.bodies.empty() || rounds(node));
   }
   return false;
 }
+
+}  // namespace
+
+bool decides_on_rounded_numbers(const graph::Graph& graph) { return decides_on_rounded(graph, false); }
 
 void hold_to_spread(OutputVerdict& verdict, const graph::BoundedTensor& exact, const Tensor& reference,
                     const Tensor& actual, bool decides) {

@@ -131,10 +131,8 @@ class Attempt {
     compiler::Planned planned = compiler::plan_graph(case_.graph, options_);
     if (settings_.plan != 0) take_random_plan(planned);
     if (seen) count(planned, *seen);
-    compiler::KernelSet kernels(planned.graph, options_);
-    std::vector<compiler::KernelCall> calls;
-    for (const fusion::PlannedRegion& r : planned.plan.regions)
-      calls.push_back(kernels.add(r, planned.plan.layouts));
+    compiler::KernelSet kernels(options_);
+    const std::vector<compiler::KernelCall> calls = kernels.add(planned.graph, planned.plan);
     if (damage)
       for (kernel::Kernel& k : kernels.kernels) damage(k);
     const bool compiles =

@@ -32,7 +32,7 @@ class Run {
     places_.resize(program.buffers.size(), nullptr);
     place_segment(0);
     for (const program::Step& step : program.once_steps) run_step(step);
-    for (const program::Step& step : program.run_steps) run_step(step);
+    run_steps(0, program.run_steps.size());
   }
 
   std::vector<Tensor> outputs() const {
@@ -90,7 +90,9 @@ class Run {
         return arenas_[segments_.of_buffer[id]].data() + binding_.arena_offsets[id];
       case BufferKind::view:
         places_[buffer.base] = place_of(buffer.base);
-        return places_[buffer.base] + binding_.view_offsets[id];
+        return places_[buffer.base] ? places_[buffer.base] + binding_.view_offsets[id] : nullptr;
+      case BufferKind::moving:
+        return nullptr;
       case BufferKind::output:
       case BufferKind::once:
         own_[id].assign(bytes_of_buffer(id), buffer.zero_fill ? std::byte{0} : poison);
@@ -181,6 +183,73 @@ class Run {
     HostReceiver receiver(*this, step, operands.size());
     hostops::Scratch scratch;
     hostops::call(*function, operands, parameters, receiver, scratch);
+  }
+
+  void run_steps(size_t begin, size_t end) {
+    for (size_t i = begin; i < end; i += 1 + program_.run_steps[i].body_steps) {
+      const program::Step& step = program_.run_steps[i];
+      if (step.kind == program::StepKind::loop)
+        run_loop(i);
+      else if (step.kind == program::StepKind::branch)
+        run_branch(i);
+      else
+        run_step(step);
+    }
+  }
+
+  void run_branch(size_t index) {
+    const program::Step& step = program_.run_steps[index];
+    const size_t first = index + 1, middle = first + step.then_steps;
+    start_buffers(step);
+    if (is_set(step.buffers[0]))
+      run_steps(first, middle);
+    else
+      run_steps(middle, first + step.body_steps);
+  }
+  bool is_set(BufferId id) const { return places_[id][0] != std::byte{0}; }
+
+  void move(BufferId moving, std::byte* place) {
+    places_[moving] = place;
+    for (BufferId id = 0; id < places_.size(); ++id)
+      if (program_.buffers[id].kind == BufferKind::view && program_.buffers[id].base == moving)
+        places_[id] = place + binding_.view_offsets[id];
+  }
+
+  // Every iteration writes its states to the next place of two that it does not read, the last one moves them to the
+  // result: other places than the runtime's, so that nobody relies on those.
+  void run_loop(size_t index) {
+    const program::Step& step = program_.run_steps[index];
+    const program::Loop& loop = step.loop;
+    const auto place = [&](uint32_t role) { return places_[step.buffers[role]]; };
+    start_buffers(step);
+    const int64_t trips = loop.bounded ? loop.trips.evaluate(binding_.symbols) : INT64_MAX;
+    int64_t most = trips;
+    if (loop.count != program::none) {
+      int64_t count = 0;
+      std::memcpy(&count, place(loop.count), sizeof count);
+      most = std::min(most, count);
+    }
+    bool goes_on = loop.condition == program::none || is_set(step.buffers[loop.condition]);
+    std::vector<std::byte*> states;
+    for (const program::Loop::State& state : loop.states) states.push_back(place(state.initial));
+    for (int64_t i = 0; i < most && goes_on; ++i) {
+      if (loop.counter != program::none) std::memcpy(place(loop.counter), &i, sizeof i);
+      for (const program::Loop::Slice& slice : loop.slices)
+        move(step.buffers[slice.part], place(slice.whole) + (slice.backwards ? trips - 1 - i : i) *
+                                                                binding_.buffer_bytes[step.buffers[slice.part]]);
+      for (size_t s = 0; s < states.size(); ++s) {
+        const program::Loop::State& state = loop.states[s];
+        move(step.buffers[state.before], states[s]);
+        if (state.spare != program::none)
+          move(step.buffers[state.after], place(i % 2 == 0 ? state.spare : state.result));
+        states[s] = place(state.after);
+      }
+      run_steps(index + 1, index + 1 + step.body_steps);
+      if (loop.go_on != program::none) goes_on = is_set(step.buffers[loop.go_on]);
+    }
+    for (size_t s = 0; s < states.size(); ++s)
+      std::memmove(place(loop.states[s].result), states[s],
+                   bytes_of_buffer(step.buffers[loop.states[s].result]));
   }
 
   void run_step(const program::Step& step) {

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -21,28 +20,6 @@ struct Options {
   std::string output;
 };
 
-int64_t once_groups(const fusion::FusionPlan& plan) {
-  int64_t count = 0;
-  for (const fusion::PlannedRegion& region : plan.regions) count += region.once ? 1 : 0;
-  return count;
-}
-
-int64_t kernels_of(const fusion::FusionPlan& plan) {
-  return std::count_if(plan.regions.begin(), plan.regions.end(),
-                       [](const fusion::PlannedRegion& region) { return !region.once && !region.assembled; });
-}
-
-// Of the kernels that a run launches.
-int64_t phases_of(const fusion::FusionPlan& plan) {
-  int64_t count = 0;
-  for (const fusion::PlannedRegion& region : plan.regions) {
-    int last = 0;
-    for (const schedule::StageChoice& stage : region.schedule.stages) last = std::max(last, stage.phase);
-    count += region.once || region.assembled ? 0 : last + 1;
-  }
-  return count;
-}
-
 double gap_of(const fusion::FusionPlan& plan) {
   if (plan.lower_bound_microseconds <= 0) return 0;
   return plan.predicted_microseconds / plan.lower_bound_microseconds - 1;
@@ -50,9 +27,11 @@ double gap_of(const fusion::FusionPlan& plan) {
 
 std::string words_of(const compiler::Planned& planned) {
   const fusion::FusionPlan& plan = planned.plan;
+  const fusion::KernelCounts counts = fusion::count_kernels(plan);
   TextTable table({{""}, {""}});
   table.add_row({"primitives", fmt::format("{}", planned.graph.size())});
-  table.add_row({"groups", fmt::format("{} ({} of constants only)", plan.regions.size(), once_groups(plan))});
+  table.add_row(
+      {"groups", fmt::format("{} ({} of constants only)", counts.groups, counts.once)});
   table.add_row({"cut edges", fmt::format("{}", plan.cuts.size())});
   table.add_row({"predicted", fmt::format("{:.4g} ms", plan.predicted_microseconds / 1e3)});
   table.add_row({"lower bound", fmt::format("{:.4g} ms ({:.0f}% below)", plan.lower_bound_microseconds / 1e3,
@@ -64,13 +43,14 @@ std::string words_of(const compiler::Planned& planned) {
 
 Json to_json(const Options& options, const compiler::Planned& planned) {
   const fusion::FusionPlan& plan = planned.plan;
+  const fusion::KernelCounts counts = fusion::count_kernels(plan);
   const auto plan_ms = planned.milliseconds.find("plan");
   return {{"model", options.compile.model},
           {"nodes", planned.graph.size()},
-          {"groups", plan.regions.size()},
-          {"once_groups", once_groups(plan)},
-          {"kernels", kernels_of(plan)},
-          {"phases", phases_of(plan)},
+          {"groups", counts.groups},
+          {"once_groups", counts.once},
+          {"kernels", counts.kernels},
+          {"phases", counts.phases},
           {"cuts", plan.cuts.size()},
           {"predicted_ms", json_number(plan.predicted_microseconds / 1e3)},
           {"lower_bound_ms", json_number(plan.lower_bound_microseconds / 1e3)},

@@ -10,7 +10,9 @@
 #include "graph/interpreter/bind.h"
 #include "graph/interpreter/bounded.h"
 #include "graph/interpreter/bounded_evaluate.h"
+#include "graph/interpreter/control.h"
 #include "graph/interpreter/liveness.h"
+#include "graph/interpreter/slices.h"
 #include "graph/sweep.h"
 #include "numerics/scalar_op.h"
 
@@ -41,6 +43,7 @@ bool keeps_exact(const Node& node) {
     }
     case Kind::contract:
       return !is_float(element);
+    case Kind::control:
     case Kind::map:
       break;
   }
@@ -63,42 +66,118 @@ bool keeps_exact(const Node& node) {
   }
 }
 
+// Every element may be anything.
+BoundedValue without_bound(BoundedValue value) {
+  BoundedTensor planes = planes_of(value);
+  std::ranges::fill(planes.bound.mutable_as<double>(), unknown);
+  return {value.element, std::nullopt, std::move(planes.value), std::move(planes.bound)};
+}
+
 class DoubleInterpreter {
  public:
-  DoubleInterpreter(const Graph& graph, SymbolValues symbols, ThreadPool* pool, ErrorModel model)
-      : graph_(graph),
-        symbols_(std::move(symbols)),
-        requirements_(graph),
-        pool_(pool),
-        model_(model),
-        values_(graph.size()) {
-    requirements_.check(symbols_);
+  // What bodies require is checked with the node that has them.
+  DoubleInterpreter(const Graph& graph, SymbolValues symbols, ThreadPool* pool, ErrorModel model,
+                    bool is_body = false)
+      : graph_(graph), symbols_(std::move(symbols)), pool_(pool), model_(model), values_(graph.size()) {
+    if (!is_body) requirements_.emplace(graph);
+    check_requirements();
   }
 
-  void set(NodeId id, BoundedValue value) {
-    values_[id].clear();
-    values_[id].push_back(std::move(value));
+  std::vector<BoundedValue> run(std::span<const BoundedValue> inputs, const InterpretOptions& options) {
+    const std::vector<Value> wanted = wanted_values(graph_, options.also);
+    const std::vector<NodeId> last = last_uses(graph_, wanted);
+    for (size_t i = 0; i < inputs.size(); ++i) values_[graph_.inputs[i].node] = {inputs[i]};
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      if (last[id] == no_node || node.op == Op::input) continue;
+      if (options.progress) options.progress(id, graph_.size());
+      values_[id] = evaluate(id);
+      for (const Value& operand : node.operands)
+        if (last[operand.node] == id) values_[operand.node].clear();
+    }
+    std::vector<BoundedValue> results;
+    for (const Value& value : wanted) results.push_back(get(value));
+    return results;
   }
-  void free(NodeId id) { values_[id].clear(); }
-  const BoundedValue& get(Value value) const { return values_[value.node][value.result]; }
 
-  void evaluate(NodeId id) {
+ private:
+  void check_requirements() {
+    if (requirements_) requirements_->check(symbols_);
+  }
+  const BoundedValue& get(const Value& value) const { return values_[value.node].at(value.result); }
+
+  std::vector<BoundedValue> evaluate(NodeId id) {
     const Node& node = graph_.node(id);
+    if (kind_of(node.op) == Kind::control) return evaluate_control(node);
     if (is_opaque(graph_, id)) return evaluate_opaque_node(id);
+    if (node.op == Op::result) return {get(node.operands[0])};
     if (all_exact(node) && keeps_exact(node))
-      return set(id, exact_value(evaluate_node(graph_, id, exact_operands(node), symbols_, pool_)));
+      return {exact_value(evaluate_node(graph_, id, exact_operands(node), symbols_, pool_))};
     std::vector<BoundedTensor> operands;
     for (const Value& v : node.operands) operands.push_back(planes_of(get(v)));
     const TensorType& type = node.results[0];
     const Evaluation e{node, evaluate_shape(type.shape, symbols_), type.element, {}, symbols_, pool_};
     BoundedTensor result = evaluate_planes(e, operands);
-    set(id, {type.element, std::nullopt, std::move(result.value), std::move(result.bound)});
+    return {{type.element, std::nullopt, std::move(result.value), std::move(result.bound)}};
   }
 
- private:
+  // Where it is not certain which way control goes, nothing is known of the results.
+  std::vector<BoundedValue> evaluate_control(const Node& node) {
+    std::vector<BoundedValue> operands;
+    for (const Value& v : node.operands) operands.push_back(get(v));
+    Bodies bodies{symbols_, pool_, model_};
+    std::vector<BoundedValue> results = run_control(node, operands, symbols_, bodies);
+    if (!bodies.is_certain)
+      for (BoundedValue& result : results) result = without_bound(std::move(result));
+    return results;
+  }
+
+  // What control.h asks for. Bodies are nested no deeper than deepest_body.
+  struct Bodies {
+    using Value = BoundedValue;
+    const SymbolValues& symbols;
+    ThreadPool* pool;
+    ErrorModel model;
+    bool is_certain = true;
+
+    std::vector<BoundedValue> run(const Graph& body, const std::vector<BoundedValue>& inputs) const {
+      return DoubleInterpreter(body, symbols, pool, model, true).run(inputs, {});
+    }
+    double scalar(const BoundedValue& value) {
+      const BoundedTensor planes = planes_of(value);
+      is_certain = is_certain && planes.bound.as<double>()[0] == 0;
+      return planes.value.as<double>()[0];
+    }
+    bool truth(const BoundedValue& value) { return scalar(value) > 0.5; }
+    int64_t count(const BoundedValue& value) {
+      if (value.exact) return value.exact->as<int64_t>()[0];
+      return convert({DataType::float64, scalar(value), 0}, DataType::int64).i;
+    }
+    static BoundedValue number(int64_t value) {
+      return exact_value(Tensor::from<int64_t>(DataType::int64, {}, {value}));
+    }
+    static BoundedValue slice(const BoundedValue& value, int64_t index) {
+      if (value.exact) return exact_value(slice_of(*value.exact, index));
+      return {value.element, std::nullopt, slice_of(value.value, index), slice_of(value.bound, index)};
+    }
+    BoundedValue stack(std::span<const BoundedValue> slices, const TensorType& type) const {
+      const std::vector<int64_t> shape = evaluate_shape(type.shape, symbols);
+      std::vector<Tensor> exact, values, bounds;
+      for (const BoundedValue& slice : slices) {
+        if (slice.exact) exact.push_back(*slice.exact);
+        const BoundedTensor planes = planes_of(slice);
+        values.push_back(planes.value);
+        bounds.push_back(planes.bound);
+      }
+      if (exact.size() == slices.size()) return exact_value(stack_of(exact, type.element, shape));
+      return {type.element, std::nullopt, stack_of(values, DataType::float64, shape),
+              stack_of(bounds, DataType::float64, shape)};
+    }
+  };
+
   const Graph& graph_;
   SymbolValues symbols_;
-  Requirements requirements_;
+  std::optional<Requirements> requirements_;
   ThreadPool* pool_;
   ErrorModel model_;
   std::vector<std::vector<BoundedValue>> values_;  // the results of each node
@@ -114,7 +193,7 @@ class DoubleInterpreter {
 
   // A host function decides by its operands' values. Where they are not exact it sees them rounded to their type,
   // and nothing is known of what it makes, unless all of them turn out to have no error.
-  void evaluate_opaque_node(NodeId id) {
+  std::vector<BoundedValue> evaluate_opaque_node(NodeId id) {
     const Node& node = graph_.node(id);
     std::vector<Tensor> operands;
     bool certain = true;
@@ -125,17 +204,13 @@ class DoubleInterpreter {
                                                                [](double bound) { return bound == 0; }));
     }
     std::vector<Tensor> results = evaluate_opaque(graph_, id, operands, symbols_);
-    requirements_.check(symbols_);
-    values_[id].clear();
+    check_requirements();
+    std::vector<BoundedValue> values;
     for (Tensor& result : results) {
       BoundedValue value = exact_value(std::move(result));
-      if (!certain) {
-        BoundedTensor planes = planes_of(value);
-        std::ranges::fill(planes.bound.mutable_as<double>(), unknown);
-        value = {value.element, std::nullopt, std::move(planes.value), std::move(planes.bound)};
-      }
-      values_[id].push_back(std::move(value));
+      values.push_back(certain ? std::move(value) : without_bound(std::move(value)));
     }
+    return values;
   }
 
   static Tensor rounded(const BoundedValue& value) {
@@ -222,26 +297,14 @@ double distance_ratio(double actual, const Bounded& expected) {
 std::vector<BoundedTensor> interpret_bounded(const Graph& graph, std::span<const Tensor> inputs,
                                              const BoundedOptions& options) {
   const DefaultFloatEnvironment environment;
-  SymbolValues symbols = bind_symbols(graph, inputs);
-  const std::vector<Value> wanted = wanted_values(graph, options.also);
-  const std::vector<NodeId> last = last_uses(graph, wanted);
+  const SymbolValues symbols = bind_symbols(graph, inputs);
   std::optional<ThreadPool> pool;
   if (options.threads > 1) pool.emplace(options.threads);
-
-  DoubleInterpreter interpreter(graph, std::move(symbols), pool ? &*pool : nullptr, options.model);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    interpreter.set(graph.inputs[i].node, exact_value(inputs[i].aligned()));
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node& node = graph.node(id);
-    if (last[id] == no_node || node.op == Op::input) continue;
-    if (options.progress) options.progress(id, graph.size());
-    interpreter.evaluate(id);
-    for (const Value& operand : node.operands) {
-      if (last[operand.node] == id) interpreter.free(operand.node);
-    }
-  }
+  DoubleInterpreter interpreter(graph, symbols, pool ? &*pool : nullptr, options.model);
+  std::vector<BoundedValue> exact;
+  for (const Tensor& input : inputs) exact.push_back(exact_value(input.aligned()));
   std::vector<BoundedTensor> results;
-  for (const Value& value : wanted) results.push_back(planes_of(interpreter.get(value)));
+  for (const BoundedValue& value : interpreter.run(exact, options)) results.push_back(planes_of(value));
   return results;
 }
 

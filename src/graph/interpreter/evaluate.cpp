@@ -51,9 +51,13 @@ Tensor evaluate_dims(const Evaluation& evaluation) {
 Tensor dispatch(const Graph& graph, const Evaluation& evaluation) {
   const Node& node = evaluation.node;
   switch (node.op) {
+    case Op::branch:
     case Op::host:
     case Op::input:
+    case Op::loop:
       break;
+    case Op::result:
+      return evaluation.operands[0];
     case Op::constant:
       return evaluate_constant(graph.constants.at(attributes<ConstantAttributes>(node).constant));
     case Op::dims:

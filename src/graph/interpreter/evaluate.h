@@ -12,7 +12,7 @@
 
 namespace fusewise::graph {
 
-// The result of a node for these operands, in strict order. The node is no input. A pool only splits the
+// The result of a node for these operands, in strict order. The node is no input and no control flow. A pool only splits the
 // work; the result does not depend on it. Also what constant folding runs.
 Tensor evaluate_node(const Graph& graph, NodeId node, std::span<const Tensor> operands,
                      const SymbolValues& symbols, ThreadPool* pool = nullptr);

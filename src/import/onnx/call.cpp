@@ -142,11 +142,7 @@ void Call::set_item(size_t output, ItemPtr item) {
   scope_.items[node_.outputs[output]] = std::move(item);
 }
 
-void Call::set_output(size_t output, graph::Value value) {
-  auto item = std::make_shared<Item>();
-  item->value = value;
-  set_item(output, std::move(item));
-}
+void Call::set_output(size_t output, graph::Value value) { set_item(output, importer_.item_of(value)); }
 
 void Call::set_known(size_t output, KnownTensor known) {
   auto item = std::make_shared<Item>();

@@ -2,6 +2,7 @@
 // operator tables see them.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,9 +20,10 @@ namespace fusewise::onnx {
 class Importer;
 class TensorLoader;
 
-// What a name of the model stands for. An initializer becomes a node of the graph when something reads it.
+// What a name of the model stands for. An initializer becomes a node of a graph when something in it reads it, and what
+// is computed outside of a body is captured when something inside reads it.
 struct Item {
-  std::optional<graph::Value> value;
+  std::map<uint32_t, graph::Value> values;  // by the number of the graph (Importer::current)
   std::optional<KnownTensor> known;
   const Tensor* tensor = nullptr;
   bool is_unsupported = false;  // it depends on something that could not be imported

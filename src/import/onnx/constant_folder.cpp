@@ -58,7 +58,7 @@ std::optional<graph::Graph> cone_of(const graph::Graph& graph, graph::Value valu
 
 bool ConstantFolder::depends_on_constants(graph::NodeId id) const {
   const graph::Node& node = graph_.node(id);
-  if (node.op == graph::Op::input) return false;
+  if (node.op == graph::Op::input || graph::kind_of(node.op) == graph::Kind::control) return false;
   for (const graph::TensorType& type : node.results)
     if (!std::ranges::all_of(type.shape, [](const Dim& d) { return d.is_constant(); })) return false;
   if (const auto* dims = std::get_if<graph::DimsAttributes>(&node.attributes))

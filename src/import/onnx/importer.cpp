@@ -62,19 +62,60 @@ std::string display_name(const Node& node) {
 Importer::Importer(const Model& model, const ImportOptions& options)
     : model_(model),
       options_(options),
-      builder_(graph_),
+      main_(graph_),
       loader_(model.path, model.owner, options.allow_missing_external_data),
-      folder_(graph_),
-      sizes_(builder_) {}
+      sizes_(main_) {
+  frames_.push_back(std::make_unique<Frame>(graphs_made_++, main_, nullptr));
+  frames_.back()->nodes = &model.graph.nodes;
+}
+
+Importer::Frame& Importer::push_body(const std::string& name) {
+  if (frames_.size() > graph::deepest_body)
+    throw UserError(fmt::format("loops and branches are nested deeper than {} levels", graph::deepest_body));
+  auto body = std::make_unique<graph::BodyBuilder>(builder(), name);
+  graph::GraphBuilder& inside = body->builder();
+  frames_.push_back(std::make_unique<Frame>(graphs_made_++, inside, std::move(body)));
+  return *frames_.back();
+}
+
+RuntimeSizes& Importer::sizes() {
+  if (frames_.size() > 1)
+    throw UnsupportedError("a size that only the run knows, inside of a loop or a branch");
+  return sizes_;
+}
+
+namespace {
+
+graph::ModelNode model_node(const Node& n) {
+  return {std::string(n.name), full_op_type(n),
+          n.outputs.empty() ? std::string() : std::string(n.outputs[0])};
+}
+
+}  // namespace
+
+Importer::InBody::InBody(Importer& importer, const Graph& source) : importer_(importer) {
+  Frame& frame = importer.push_body(std::string(source.name));
+  frame.nodes = &source.nodes;
+  for (const Node& n : source.nodes) frame.builder.graph().model_nodes.push_back(model_node(n));
+}
+
+Importer::InBody::InBody(Importer& importer, const Node& source) : importer_(importer) {
+  Frame& frame = importer.push_body("step");
+  frame.builder.graph().model_nodes.push_back(model_node(source));
+  frame.builder.set_source(0);
+}
+
+ItemPtr Importer::item_of(graph::Value value) {
+  auto item = std::make_shared<Item>();
+  item->values.emplace(current().number, value);
+  return item;
+}
 
 graph::Graph Importer::run() {
   const std::string file = model_.path.empty() ? "the model" : model_.path;
   try {
     graph_.name = std::string(model_.graph.name);
-    for (const Node& n : model_.graph.nodes) {
-      graph_.model_nodes.push_back({std::string(n.name), full_op_type(n),
-                                    n.outputs.empty() ? std::string() : std::string(n.outputs[0])});
-    }
+    for (const Node& n : model_.graph.nodes) graph_.model_nodes.push_back(model_node(n));
     Scope scope;
     scope.opsets = opset_map(model_.opsets);
     if (model_.graph.sparse_initializers > 0) {
@@ -95,7 +136,7 @@ graph::Graph Importer::run() {
     for (std::string_view name : results) {
       const ItemPtr item = scope.find(name);
       if (!item) throw UserError(fmt::format("nothing makes the model's output '{}'", name));
-      builder_.output(materialize(*item), std::string(name));
+      main_.output(materialize(*item), std::string(name));
     }
     throw_if_unsupported();
     return graph::without_dead_nodes(std::move(graph_));
@@ -115,11 +156,11 @@ void Importer::add_input(const ValueInfo& info, Scope& scope) {
     if (known->second->tensor) return;
     throw UserError(fmt::format("there are two inputs named '{}'", info.name));
   }
-  auto item = std::make_shared<Item>();
+  ItemPtr item = std::make_shared<Item>();
   if (const auto bound = options_.bound_inputs.find(std::string(info.name));
       bound != options_.bound_inputs.end()) {
     const graph::ConstantData& data = bound->second;
-    item->value = builder_.constant(data.type, data.bytes, data.owner, data.name);
+    item = item_of(main_.constant(data.type, data.bytes, data.owner, data.name));
     scope.items.emplace(info.name, std::move(item));
     return;
   }
@@ -159,14 +200,14 @@ void Importer::add_input(const ValueInfo& info, Scope& scope) {
       else
         throw UserError(fmt::format("the dimension '{}' is to be {}", name, value->second));
     }
-    item->value = builder_.input(std::string(info.name), std::move(type));
+    item = item_of(main_.input(std::string(info.name), std::move(type)));
   }
   scope.items.emplace(info.name, std::move(item));
 }
 
 graph::Value Importer::constant(const Tensor& tensor) {
   graph::ConstantData data = loader_.load(tensor);
-  return builder_.constant(std::move(data.type), data.bytes, std::move(data.owner), std::move(data.name));
+  return builder().constant(std::move(data.type), data.bytes, std::move(data.owner), std::move(data.name));
 }
 
 graph::Value Importer::known_value(const KnownTensor& known) {
@@ -178,42 +219,69 @@ graph::Value Importer::known_value(const KnownTensor& known) {
       const Scalar element = convert(Scalar{DataType::int64, 0, (*constants)[i]}, known.type);
       store_scalar(bytes.data() + i * size, element);
     }
-    return builder_.constant(known.tensor_type(), std::move(bytes));
+    return builder().constant(known.tensor_type(), std::move(bytes));
   }
-  graph::Value value = known.rank() == 0 ? builder_.dim(known.values[0]) : builder_.dims(known.values);
-  value = builder_.reshape(value, known.tensor_type().shape);
-  return builder_.cast(value, known.type);
+  graph::GraphBuilder& b = builder();
+  graph::Value value = known.rank() == 0 ? b.dim(known.values[0]) : b.dims(known.values);
+  value = b.reshape(value, known.tensor_type().shape);
+  return b.cast(value, known.type);
+}
+
+Importer::Frame* Importer::home_of(const Item& item) {
+  for (size_t i = frames_.size(); i-- > 0;)
+    if (item.values.contains(frames_[i]->number)) return frames_[i].get();
+  return nullptr;
 }
 
 graph::Value Importer::materialize(Item& item) {
   if (item.is_unsupported) throw InternalError("a value that could not be imported is read");
-  if (!item.value) item.value = item.tensor ? constant(*item.tensor) : known_value(*item.known);
-  return *item.value;
+  const auto here = item.values.find(current().number);
+  if (here != item.values.end()) return here->second;
+  const bool made_anew = item.tensor || (item.known && !is_float(item.known->type));
+  const Frame* home = made_anew ? nullptr : home_of(item);
+  if (!home) {
+    const graph::Value value = item.tensor ? constant(*item.tensor) : known_value(item.known.value());
+    return item.values.emplace(current().number, value).first->second;
+  }
+  // Through every body in between.
+  graph::Value value = item.values.at(home->number);
+  bool inside = false;
+  for (const std::unique_ptr<Frame>& frame : frames_) {
+    if (inside) {
+      value = frame->body->capture(value);
+      item.values[frame->number] = value;
+    }
+    inside = inside || frame.get() == home;
+  }
+  return value;
 }
 
 graph::TensorType Importer::type_of(Item& item) {
-  if (!item.value && item.known) return item.known->tensor_type();
-  return builder_.type(materialize(item));
+  if (const Frame* home = home_of(item)) return home->builder.type(item.values.at(home->number));
+  if (item.known) return item.known->tensor_type();
+  return builder().type(materialize(item));
 }
 
 const KnownTensor* Importer::known_of(Item& item) {
   if (item.known) return &*item.known;
-  const graph::Value value = materialize(item);
-  const graph::TensorType& type = builder_.type(value);
-  if (const graph::ConstantData* data = graph::constant_of(graph_, value)) {
+  if (!home_of(item)) materialize(item);
+  Frame& home = *home_of(item);
+  const graph::Value value = item.values.at(home.number);
+  const graph::TensorType& type = home.builder.type(value);
+  if (const graph::ConstantData* data = graph::constant_of(home.builder.graph(), value)) {
     item.known = known_elements(*data);
-  } else if (!is_float(type.element) && is_computable(type.element) && folder_.is_constant(value) &&
+  } else if (!is_float(type.element) && is_computable(type.element) && home.folder.is_constant(value) &&
              graph::static_count(type) <= KnownTensor::max_elements) {
-    if (const auto folded = folder_.fold(value)) item.known = known_elements(*folded);
+    if (const auto folded = home.folder.fold(value)) item.known = known_elements(*folded);
   }
   return item.known ? &*item.known : nullptr;
 }
 
 void Importer::import_nodes(const std::vector<Node>& nodes, Scope& scope,
                             const std::vector<std::string_view>& results) {
-  const bool is_main = &nodes == &model_.graph.nodes;
+  const bool are_model_nodes = &nodes == current().nodes;
   for (uint32_t i : sorted_nodes(nodes, scope, results)) {
-    if (is_main) builder_.set_source(i);
+    if (are_model_nodes) builder().set_source(i);
     import_node(nodes[i], scope);
   }
 }

@@ -1,5 +1,5 @@
-// Recurrent layers over a constant number of steps, step by step. The products of all inputs with the weights
-// are one matrix product before the first step.
+// Recurrent layers are loops. The products of all inputs with the weights, and the biases, are one matrix product before
+// the first step.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,35 +7,93 @@
 #include "base/error.h"
 #include "import/onnx/compose.h"
 #include "import/onnx/dynamic_quantization.h"
+#include "import/onnx/importer.h"
 #include "import/onnx/op_table.h"
 
 namespace fusewise::onnx {
 
 namespace {
 
+using graph::GraphBuilder;
 using graph::Value;
 
-constexpr int64_t most_steps = 2048;
-
-Value activated(Call& c, Compose& m, std::string_view name, Value x) {
-  if (name == "Sigmoid") return m.sigmoid(x);
-  if (name == "Tanh") return m.tanh(x);
-  if (name == "Relu") return m.max(x, 0.0);
-  if (name == "Softsign") return m.div(x, m.add(m.map(ScalarOp::abs, x), 1.0));
-  if (name == "Softplus") return m.softplus(x);
-  c.unsupported(fmt::format("activation '{}'", name));
+// Gates [first, first + count) along a dimension, of `width` elements each.
+Value gates_of(GraphBuilder& b, Value x, size_t dimension, const Dim& width, int64_t first, int64_t count) {
+  Shape shape = b.shape(x);
+  std::vector<Dim> starts(shape.size(), Dim(0));
+  starts[dimension] = Dim(first) * width;
+  shape[dimension] = Dim(count) * width;
+  return b.slice(x, starts, std::vector<int64_t>(shape.size(), 1), shape);
 }
 
-// What one direction of the layer carries from step to step.
+// A matrix of weights of one direction, [gates * hidden, size]. Quantised ones are [size, gates * hidden], and their
+// elements stand for (value - zero) * scale.
+struct Weights {
+  Value values;
+  std::optional<Value> scale, zero;
+};
+
+// x W', where the last dimension of x is W's. What quantised weights are multiplied by is quantised for each product.
+Value times(GraphBuilder& b, Value x, const Weights& w) {
+  const int last = b.type(x).rank() - 1;
+  if (!w.scale) return b.dot(x, w.values, {{}, {}, {last}, {1}});
+  Compose m(b);
+  const auto centred = [&](Value v, Value zero) {
+    return m.sub(b.cast(v, DataType::int32), b.cast(zero, DataType::int32));
+  };
+  const DynamicallyQuantized q = dynamically_quantized(b, x);
+  const Value product = b.dot(centred(q.values, q.zero), centred(w.values, *w.zero), {{}, {}, {last}, {0}});
+  return m.mul(b.cast(product, DataType::float32), m.mul(q.scale, *w.scale));
+}
+
+// What one direction of the layer carries from step to step, inside the body.
 struct State {
   Value hidden;
   std::optional<Value> cell;
 };
 
+// A step's own arithmetic, inside the body.
+class Step {
+ public:
+  Step(Call& c, GraphBuilder& builder, Dim hidden, const std::string_view* activations, float clip)
+      : b(builder), m(builder), c_(c), hidden_(std::move(hidden)), activations_(activations), clip_(clip) {}
+
+  GraphBuilder& b;
+  Compose m;
+
+  Value gate(Value x, int64_t first, int64_t count = 1) {
+    return gates_of(b, x, b.shape(x).size() - 1, hidden_, first, count);
+  }
+  // h R' for all gates, or for the rows of these, which are not quantised.
+  Value times(Value h, const Weights& w) { return onnx::times(b, h, w); }
+  Value times(Value h, const Weights& w, int64_t first, int64_t count) {
+    return times(h, {gates_of(b, w.values, 0, hidden_, first, count), {}, {}});
+  }
+  // The activation of a gate, whose input is clipped where the layer says so.
+  Value activate(size_t which, Value x) {
+    return activate_plain(which, clip_ > 0 ? m.min(m.max(x, -double{clip_}), double{clip_}) : x);
+  }
+  Value activate_plain(size_t which, Value x) {
+    const std::string_view name = activations_[which];
+    if (name == "Sigmoid") return m.sigmoid(x);
+    if (name == "Tanh") return m.tanh(x);
+    if (name == "Relu") return m.max(x, 0.0);
+    if (name == "Softsign") return m.div(x, m.add(m.map(ScalarOp::abs, x), 1.0));
+    if (name == "Softplus") return m.softplus(x);
+    c_.unsupported(fmt::format("activation '{}'", name));
+  }
+
+ private:
+  Call& c_;
+  Dim hidden_;
+  const std::string_view* activations_;
+  float clip_;
+};
+
 class Recurrent {
  public:
   Recurrent(Call& c, int64_t gates, std::vector<std::string_view> default_activations)
-      : c_(c), m_(c.builder()), b_(c.builder()), gates_(gates), defaults_(std::move(default_activations)) {}
+      : c_(c), b_(c.builder()), gates_(gates), defaults_(std::move(default_activations)) {}
   virtual ~Recurrent() = default;
   Recurrent(const Recurrent&) = delete;
   Recurrent& operator=(const Recurrent&) = delete;
@@ -45,58 +103,36 @@ class Recurrent {
     read_activations();
     std::vector<Value> outputs, last_hidden, last_cell;
     for (int64_t d = 0; d < directions_; ++d) {
-      const State last = run_direction(d, has_cell, outputs);
-      last_hidden.push_back(b_.reshape(last.hidden, {1, batch_, hidden_}));
-      if (last.cell) last_cell.push_back(b_.reshape(*last.cell, {1, batch_, hidden_}));
+      const std::vector<Value> results = run_direction(d, has_cell);
+      last_hidden.push_back(b_.reshape(results[0], {1, batch_, hidden_}));
+      if (has_cell) last_cell.push_back(b_.reshape(results[1], {1, batch_, hidden_}));
+      outputs.push_back(b_.reshape(results.back(), {steps_, 1, batch_, hidden_}));
     }
-    // Each direction's outputs are [steps, 1, batch, hidden]; the other layout has the batch first.
-    Value y = b_.concat(outputs, 1), y_h = b_.concat(last_hidden, 0);
-    if (batch_first_) {
-      y = b_.transpose(y, {2, 0, 1, 3});
-      y_h = b_.transpose(y_h, {1, 0, 2});
-    }
-    c_.set_output(0, y);
-    c_.set_output(1, y_h);
-    if (!last_cell.empty() && c_.wants(2)) {
-      const Value y_c = b_.concat(last_cell, 0);
-      c_.set_output(2, batch_first_ ? b_.transpose(y_c, {1, 0, 2}) : y_c);
-    }
+    // The other layout has the batch first.
+    const Value y = b_.concat(outputs, 1);
+    c_.set_output(0, batch_first_ ? b_.transpose(y, {2, 0, 1, 3}) : y);
+    c_.set_output(1, in_layout(b_.concat(last_hidden, 0)));
+    if (has_cell) c_.set_output(2, in_layout(b_.concat(last_cell, 0)));
   }
 
  protected:
-  // A matrix of weights of one direction; of quantised ones the elements stand for (value - zero) * scale.
-  struct Weights {
-    Value values;
-    std::optional<Value> scale, zero;
-  };
-  // `x`: the step's input times the input weights, all gates; the parameters of this direction.
+  // The parameters of one direction, inside the body. Biases are in the inputs' products already but for what `step`
+  // adds itself.
   struct Parameters {
     Weights recurrence;
-    std::optional<Value> input_bias, recurrence_bias, peepholes;
-    const std::string_view* activations;
+    std::optional<Value> recurrence_bias, peepholes;
   };
-  virtual State step(Value x, const State& before, const Parameters& p) = 0;
-  // Operand 1 or 2, [gates * hidden, size].
-  virtual Weights weights(size_t input, int64_t direction) {
-    return {of_direction(input, direction), {}, {}};
-  }
-  // x W', where the last dimension of x is W's.
-  virtual Value times(Value x, const Weights& w) {
-    return b_.dot(x, w.values, {{}, {}, {b_.type(x).rank() - 1}, {1}});
-  }
-  virtual Dim hidden_size() { return c_.type(2).shape[2]; }
+  // `x`: the step's input times the input weights, all gates.
+  virtual State step(Step& s, Value x, const State& before, const Parameters& p) = 0;
+  // Gates from this one on have their recurrent bias added by `step`.
+  virtual int64_t gates_with_bias_outside() const { return gates_; }
 
-  // Gates [first, first + count) of the last (or only) dimension.
-  Value gate(Value x, int64_t first, int64_t count = 1) {
-    Shape shape = b_.shape(x);
-    std::vector<Dim> starts(shape.size(), Dim(0));
-    starts.back() = Dim(first) * hidden_;
-    shape.back() = Dim(count) * hidden_;
-    return b_.slice(x, starts, std::vector<int64_t>(shape.size(), 1), shape);
-  }
-  Weights gate_rows(const Weights& w, int64_t first, int64_t count) {
-    return {b_.slice(w.values, {Dim(first) * hidden_, 0}, {1, 1}, {Dim(count) * hidden_, hidden_}), {}, {}};
-  }
+  bool couples_gates() const { return c_.integer("input_forget", 0) != 0; }
+
+  // Operand 1 or 2.
+  virtual Weights weights(size_t input, int64_t direction) { return {of_direction(input, direction), {}, {}}; }
+  virtual Dim hidden_size() const { return c_.type(2).shape[2]; }
+
   // The part of an operand that belongs to a direction, without that dimension.
   Value of_direction(size_t input, int64_t direction, size_t least_rank = 2) {
     Shape shape = c_.type(input).shape;
@@ -108,33 +144,24 @@ class Recurrent {
     const Value part = b_.slice(c_.value(input), starts, std::vector<int64_t>(shape.size(), 1), shape);
     return b_.reshape(part, Shape(shape.begin() + 1, shape.end()));
   }
-  Value activate(const Parameters& p, size_t which, Value x) {
-    return activated(c_, m_, p.activations[which], x);
-  }
 
   Call& c_;
-  Compose m_;
-  graph::GraphBuilder& b_;
-  Dim hidden_;
+  GraphBuilder& b_;
 
  private:
   void read_shapes() {
     if (c_.rank(0) != 3 || c_.rank(1) != 3 || c_.rank(2) != 3) c_.fail("an operand has not three dimensions");
     batch_first_ = c_.integer("layout", 0) != 0;
     x_ = batch_first_ ? b_.transpose(c_.value(0), {1, 0, 2}) : c_.value(0);
-    const Dim steps = b_.shape(x_)[0];
-    if (!steps.is_constant()) c_.unsupported("a number of steps that depends on the shapes");
-    steps_ = steps.value();
-    if (steps_ < 1 || steps_ > most_steps) c_.unsupported(fmt::format("{} steps", steps_));
+    steps_ = b_.shape(x_)[0];
     batch_ = b_.shape(x_)[1];
     hidden_ = hidden_size();
+    clip_ = c_.number("clip", 0);
     direction_ = c_.string("direction", "forward");
     if (direction_ != "forward" && direction_ != "reverse" && direction_ != "bidirectional")
       c_.fail("attribute 'direction' is unknown");
     directions_ = direction_ == "bidirectional" ? 2 : 1;
     if (!c_.type(2).shape[0].is(directions_)) c_.fail("the weights are not for this number of directions");
-    if (c_.attribute("clip")) c_.unsupported("clipping");
-    if (c_.integer("input_forget", 0) != 0) c_.unsupported("coupled gates");
   }
 
   void read_activations() {
@@ -146,65 +173,97 @@ class Recurrent {
     activations_ = given->strings;
   }
 
+  Value in_layout(Value last) { return batch_first_ ? b_.transpose(last, {1, 0, 2}) : last; }
+
   Value initial(size_t input, int64_t direction) {
     if (!c_.has(input)) return b_.broadcast(b_.scalar(c_.element(0), 0), {batch_, hidden_}, {});
-    if (!batch_first_) return of_direction(input, direction);
+    if (!batch_first_) return b_.reshape(of_direction(input, direction), {batch_, hidden_});
     const Shape shape{batch_, 1, hidden_};
     const Value part = b_.slice(c_.value(input), {0, direction, 0}, {1, 1, 1}, shape);
     return b_.reshape(part, {batch_, hidden_});
   }
 
-  Parameters parameters(int64_t direction) {
-    Parameters p{weights(2, direction), {}, {}, {}, nullptr};
-    if (c_.has(3)) {
-      const Value both = of_direction(3, direction);
-      p.input_bias = gate(both, 0, gates_);
-      p.recurrence_bias = gate(both, gates_, gates_);
-    }
-    if (c_.has(7)) p.peepholes = of_direction(7, direction);
-    p.activations = activations_.data() + static_cast<size_t>(direction) * defaults_.size();
-    return p;
+  // [steps, batch, gates * hidden]
+  Value products(int64_t direction) {
+    Compose m(b_);
+    const Value x = times(b_, x_, weights(1, direction));
+    if (!c_.has(3)) return x;
+    const Value both = of_direction(3, direction);
+    const Value of_input = gates_of(b_, both, 0, hidden_, 0, gates_);
+    const Value of_state = gates_of(b_, both, 0, hidden_, gates_, gates_);
+    const int64_t outside = gates_with_bias_outside();
+    Value bias =
+        m.add(gates_of(b_, of_input, 0, hidden_, 0, outside), gates_of(b_, of_state, 0, hidden_, 0, outside));
+    if (outside < gates_)
+      bias = b_.concat({bias, gates_of(b_, of_input, 0, hidden_, outside, gates_ - outside)}, 0);
+    return m.add(x, bias);
   }
 
-  State run_direction(int64_t direction, bool has_cell, std::vector<Value>& outputs) {
-    const Parameters p = parameters(direction);
-    // [steps, batch, gates * hidden]
-    const Value products = times(x_, weights(1, direction));
-    const Dim width = Dim(gates_) * hidden_;
-    State state{initial(5, direction), {}};
-    if (has_cell) state.cell = initial(6, direction);
-    std::vector<Value> steps(static_cast<size_t>(steps_));
+  // The state after the last step, then the outputs of all steps: [steps, batch, hidden].
+  std::vector<Value> run_direction(int64_t direction, bool has_cell) {
+    graph::LoopAttributes loop;
+    loop.trips = steps_;
     const bool backwards = direction_ == "reverse" || direction == 1;
-    for (int64_t i = 0; i < steps_; ++i) {
-      const int64_t t = backwards ? steps_ - 1 - i : i;
-      const Value x =
-          b_.reshape(b_.slice(products, {t, 0, 0}, {1, 1, 1}, {1, batch_, width}), {batch_, width});
-      State next = step(x, state, p);
-      Value output = next.hidden;
-      if (c_.has(4)) output = keep_within_length(t, next, state);
-      state = next;
-      steps[static_cast<size_t>(t)] = b_.reshape(output, {1, 1, batch_, hidden_});
-    }
-    outputs.push_back(b_.concat(steps, 0));
-    return state;
+    loop.scanned = loop.stacked = {backwards ? -1 : 1};
+    std::vector<Value> operands = {initial(5, direction)};
+    if (has_cell) operands.push_back(initial(6, direction));
+    loop.carried = static_cast<int>(operands.size());
+    operands.push_back(products(direction));
+    Parameters outside{weights(2, direction), {}, {}};
+    if (c_.has(3) && gates_with_bias_outside() < gates_)
+      outside.recurrence_bias = gates_of(b_, of_direction(3, direction), 0, hidden_, gates_, gates_);
+    if (c_.has(7)) outside.peepholes = of_direction(7, direction);
+    std::optional<Value> lengths;
+    if (c_.has(4)) lengths = c_.value(4);
+
+    const Importer::InBody in_body(c_.importer(), c_.node());
+    graph::BodyBuilder& body = c_.importer().body();
+    const DataType element = c_.element(0);
+    const Value counter = body.input("step", {DataType::int64, {}});
+    State before{body.input("hidden", {element, {batch_, hidden_}}), {}};
+    if (has_cell) before.cell = body.input("cell", {element, {batch_, hidden_}});
+    const Value x = body.input("x", {element, {batch_, Dim(gates_) * hidden_}});
+    const auto inside = [&](std::optional<Value> v) { return v ? std::optional(body.capture(*v)) : v; };
+    const Weights& r = outside.recurrence;
+    const Parameters p{{body.capture(r.values), inside(r.scale), inside(r.zero)},
+                       inside(outside.recurrence_bias),
+                       inside(outside.peepholes)};
+    Step s(c_, body.builder(), hidden_,
+           activations_.data() + static_cast<size_t>(direction) * defaults_.size(), clip_);
+    State next = step(s, x, before, p);
+    Value output = next.hidden;
+    if (lengths) output = keep_within_length(s, {counter, body.capture(*lengths), backwards}, next, before);
+    body.output(next.hidden, "hidden");
+    if (has_cell) body.output(*next.cell, "cell");
+    body.output(output, "y");
+    return graph::append_loop(b_, std::move(loop), std::move(operands), body);
   }
 
-  // A sequence that is over by step t keeps its state, and its output is 0.
-  Value keep_within_length(int64_t t, State& next, const State& before) {
-    const Value lengths = b_.broadcast(c_.value(4), {batch_, hidden_}, {0});
-    const Value runs = m_.greater(lengths, static_cast<double>(t));
-    const Value output = m_.select(runs, next.hidden, m_.like(next.hidden, 0));
-    next.hidden = m_.select(runs, next.hidden, before.hidden);
-    if (next.cell) next.cell = m_.select(runs, *next.cell, *before.cell);
+  struct Place {
+    Value counter, lengths;
+    bool backwards;
+  };
+  // A sequence that is over by this step keeps its state, and its output is 0.
+  Value keep_within_length(Step& s, const Place& place, State& next, const State& before) {
+    Value t = place.counter;
+    if (place.backwards) t = s.m.sub(s.b.dim(steps_ - 1), t);
+    t = s.b.cast(t, s.b.type(place.lengths).element);
+    const Value is_inside = s.m.map(ScalarOp::greater, place.lengths, t);
+    const Value runs = s.b.broadcast(is_inside, {batch_, hidden_}, {0});
+    const Value output = s.m.select(runs, next.hidden, s.m.like(next.hidden, 0));
+    next.hidden = s.m.select(runs, next.hidden, before.hidden);
+    if (next.cell) next.cell = s.m.select(runs, *next.cell, *before.cell);
     return output;
   }
 
+  Dim hidden_;
   int64_t gates_;
   std::vector<std::string_view> defaults_, activations_;
   Value x_;
-  Dim batch_;
-  int64_t steps_ = 0, directions_ = 1;
+  Dim steps_, batch_;
+  int64_t directions_ = 1;
   bool batch_first_ = false;
+  float clip_ = 0;
   std::string_view direction_;
 };
 
@@ -214,23 +273,23 @@ class Lstm : public Recurrent {
 
  protected:
   // Gates in the order input, output, forget, cell.
-  State step(Value x, const State& before, const Parameters& p) override {
-    Value sum = m_.add(x, times(before.hidden, p.recurrence));
-    if (p.input_bias) sum = m_.add(m_.add(sum, *p.input_bias), *p.recurrence_bias);
-    const auto part = [&](int64_t which) { return gate(sum, which); };
+  State step(Step& s, Value x, const State& before, const Parameters& p) override {
+    const Value sum = s.m.add(x, s.times(before.hidden, p.recurrence));
     const auto peep = [&](Value v, int64_t which, Value cell) {
-      return p.peepholes ? m_.add(v, m_.mul(gate(*p.peepholes, which), cell)) : v;
+      return p.peepholes ? s.m.add(v, s.m.mul(s.gate(*p.peepholes, which), cell)) : v;
     };
-    const Value in = activate(p, 0, peep(part(0), 0, *before.cell));
-    const Value forget = activate(p, 0, peep(part(2), 2, *before.cell));
-    const Value cell = m_.add(m_.mul(forget, *before.cell), m_.mul(in, activate(p, 1, part(3))));
-    const Value out = activate(p, 0, peep(part(1), 1, cell));
-    return {m_.mul(out, activate(p, 2, cell)), cell};
+    const Value in = s.activate(0, peep(s.gate(sum, 0), 0, *before.cell));
+    const Value forget =
+        couples_gates() ? s.m.sub(s.m.like(in, 1), in) : s.activate(0, peep(s.gate(sum, 2), 2, *before.cell));
+    const Value fresh = s.activate(1, s.gate(sum, 3));
+    const Value cell = s.m.add(s.m.mul(forget, *before.cell), s.m.mul(in, fresh));
+    const Value out = s.activate(0, peep(s.gate(sum, 1), 1, cell));
+    return {s.m.mul(out, s.activate_plain(2, cell)), cell};
   }
 };
 
-// Weights are integers with a scale and a zero point, of the matrix or of each of its columns. What they are multiplied
-// by is quantised for each product: the inputs of all steps together, and the state before each step.
+// Weights are integers with a scale and a zero point, of the matrix or of each of its columns. The inputs of all steps are
+// quantised together, and the state before each step.
 class QuantizedLstm : public Lstm {
  public:
   explicit QuantizedLstm(Call& c) : Lstm(c) {
@@ -238,25 +297,13 @@ class QuantizedLstm : public Lstm {
   }
 
  protected:
-  // [size, gates * hidden]
   Weights weights(size_t input, int64_t direction) override {
     const size_t scale = input == 1 ? 8 : 10;
     if (!is_integer(c_.element(input))) c_.fail(fmt::format("operand {} is not quantised", input));
     return {of_direction(input, direction), of_direction(scale, direction, 1),
             of_direction(scale + 1, direction, 1)};
   }
-  Value times(Value x, const Weights& w) override {
-    const DynamicallyQuantized q = dynamically_quantized(b_, x);
-    const Value product =
-        b_.dot(centred(q.values, q.zero), centred(w.values, *w.zero), {{}, {}, {b_.type(x).rank() - 1}, {0}});
-    return m_.mul(b_.cast(product, DataType::float32), m_.mul(q.scale, *w.scale));
-  }
-  Dim hidden_size() override { return c_.type(2).shape[1]; }
-
- private:
-  Value centred(Value x, Value zero) {
-    return m_.sub(b_.cast(x, DataType::int32), b_.cast(zero, DataType::int32));
-  }
+  Dim hidden_size() const override { return c_.type(2).shape[1]; }
 };
 
 class Gru : public Recurrent {
@@ -265,22 +312,26 @@ class Gru : public Recurrent {
       : Recurrent(c, 3, {"Sigmoid", "Tanh"}), late_(c.integer("linear_before_reset", 0) != 0) {}
 
  protected:
+  // Where the reset comes late it multiplies the hidden gate's recurrent bias, too.
+  int64_t gates_with_bias_outside() const override { return late_ ? 2 : 3; }
+
   // Gates in the order update, reset, hidden.
-  State step(Value x, const State& before, const Parameters& p) override {
-    Value both = m_.add(gate(x, 0, 2), times(before.hidden, gate_rows(p.recurrence, 0, 2)));
-    if (p.input_bias) both = m_.add(m_.add(both, gate(*p.input_bias, 0, 2)), gate(*p.recurrence_bias, 0, 2));
-    const Value update = activate(p, 0, gate(both, 0)), reset = activate(p, 0, gate(both, 1));
-    const Weights fresh_rows = gate_rows(p.recurrence, 2, 1);
-    const auto biased = [&](Value v, const std::optional<Value>& bias) {
-      return bias ? m_.add(v, gate(*bias, 2)) : v;
-    };
-    const Value from_input = biased(gate(x, 2), p.input_bias);
-    const Value from_state = late_
-                                 ? m_.mul(reset, biased(times(before.hidden, fresh_rows), p.recurrence_bias))
-                                 : biased(times(m_.mul(reset, before.hidden), fresh_rows), p.recurrence_bias);
-    const Value fresh = activate(p, 1, m_.add(from_input, from_state));
-    const Value kept = m_.mul(update, before.hidden);
-    return {m_.add(m_.mul(m_.sub(m_.like(update, 1), update), fresh), kept), {}};
+  State step(Step& s, Value x, const State& before, const Parameters& p) override {
+    const Value of_state = late_ ? s.times(before.hidden, p.recurrence)
+                                 : s.times(before.hidden, p.recurrence, 0, 2);
+    const Value both = s.m.add(s.gate(x, 0, 2), s.gate(of_state, 0, 2));
+    const Value update = s.activate(0, s.gate(both, 0)), reset = s.activate(0, s.gate(both, 1));
+    Value from_state;
+    if (late_) {
+      from_state = s.gate(of_state, 2);
+      if (p.recurrence_bias) from_state = s.m.add(from_state, s.gate(*p.recurrence_bias, 2));
+      from_state = s.m.mul(reset, from_state);
+    } else {
+      from_state = s.times(s.m.mul(reset, before.hidden), p.recurrence, 2, 1);
+    }
+    const Value fresh = s.activate(1, s.m.add(s.gate(x, 2), from_state));
+    const Value kept = s.m.mul(update, before.hidden);
+    return {s.m.add(s.m.mul(s.m.sub(s.m.like(update, 1), update), fresh), kept), {}};
   }
 
  private:
@@ -292,10 +343,8 @@ class Rnn : public Recurrent {
   explicit Rnn(Call& c) : Recurrent(c, 1, {"Tanh"}) {}
 
  protected:
-  State step(Value x, const State& before, const Parameters& p) override {
-    Value sum = m_.add(x, times(before.hidden, p.recurrence));
-    if (p.input_bias) sum = m_.add(m_.add(sum, *p.input_bias), *p.recurrence_bias);
-    return {activate(p, 0, sum), {}};
+  State step(Step& s, Value x, const State& before, const Parameters& p) override {
+    return {s.activate(0, s.m.add(x, s.times(before.hidden, p.recurrence))), {}};
   }
 };
 

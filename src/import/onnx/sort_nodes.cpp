@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "import/onnx/importer.h"
@@ -30,24 +31,31 @@ Producers producers_of(const std::vector<Node>& nodes, const Scope& scope) {
   return producers;
 }
 
+using Names = std::unordered_set<std::string_view>;
+
+// What a nested graph reads of the graphs around it; it may give the same names to tensors of its own. The reader limits
+// how deep they are nested.
+void add_free_names(const Graph& g, std::vector<std::string_view>& names) {
+  Names own;
+  for (const ValueInfo& input : g.inputs) own.insert(input.name);
+  for (const Tensor& tensor : g.initializers) own.insert(tensor.name);
+  for (const Node& n : g.nodes) own.insert(n.outputs.begin(), n.outputs.end());
+  std::vector<std::string_view> read;
+  for (const Node& n : g.nodes) {
+    read.insert(read.end(), n.inputs.begin(), n.inputs.end());
+    for (const Attribute& a : n.attributes)
+      for (const auto& nested : a.graphs) add_free_names(*nested, read);
+  }
+  for (const ValueInfo& output : g.outputs) read.push_back(output.name);
+  for (std::string_view name : read)
+    if (!own.contains(name)) names.push_back(name);
+}
+
 // The names that a node reads, those that its nested graphs read from outside included.
 std::vector<std::string_view> names_read(const Node& node) {
   std::vector<std::string_view> names(node.inputs);
-  std::vector<const Graph*> pending;
-  const auto visit = [&](const Node& n) {
-    for (const Attribute& a : n.attributes)
-      for (const auto& g : a.graphs) pending.push_back(g.get());
-  };
-  visit(node);
-  while (!pending.empty()) {
-    const Graph& g = *pending.back();
-    pending.pop_back();
-    for (const Node& n : g.nodes) {
-      names.insert(names.end(), n.inputs.begin(), n.inputs.end());
-      visit(n);
-    }
-    for (const ValueInfo& output : g.outputs) names.push_back(output.name);
-  }
+  for (const Attribute& a : node.attributes)
+    for (const auto& g : a.graphs) add_free_names(*g, names);
   return names;
 }
 
