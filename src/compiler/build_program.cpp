@@ -28,9 +28,9 @@ using program::Program;
 // A graph, or a body, whose steps are being added.
 class Block {
  public:
-  // `outputs`: where each of the graph's has to be in the end.
-  Block(const Graph& graph, const fusion::FusionPlan& plan, std::vector<BufferId> outputs = {})
-      : graph(graph), plan(plan), outputs(std::move(outputs)) {
+  // `its_outputs`: where each of the graph's has to be in the end.
+  Block(const Graph& its_graph, const fusion::FusionPlan& its_plan, std::vector<BufferId> its_outputs = {})
+      : graph(its_graph), plan(its_plan), outputs(std::move(its_outputs)) {
     // The first that names a value is where it lies; the others get a copy.
     for (uint32_t i = 0; i < graph.outputs.size(); ++i) direct_outputs_.emplace(graph.outputs[i].value, i);
   }
