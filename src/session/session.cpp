@@ -116,14 +116,21 @@ SessionInfo info_of(const Built& built, const program::Program& program) {
     info.outputs.push_back({output.name, output.type, output.shape});
   info.growing = growing_of(program);
   for (const program::Step& step : program.run_steps) {
-    if (step.kind == program::StepKind::copy) {
-      ++info.copies;
-    } else if (step.kind != program::StepKind::kernel) {
-      ++info.host_steps;
-      info.host_step_names.push_back(step.label);
-    } else {
-      ++info.kernels;
-      info.phases += program.kernels[step.kernel].phases;
+    switch (step.kind) {
+      case program::StepKind::kernel:
+        ++info.kernels;
+        info.phases += program.kernels[step.kernel].phases;
+        break;
+      case program::StepKind::copy:
+        ++info.copies;
+        break;
+      case program::StepKind::host:
+        ++info.host_steps;
+        break;
+      case program::StepKind::loop:
+      case program::StepKind::branch:
+        ++info.control_steps;
+        break;
     }
   }
   info.flops = built.metadata.flops;

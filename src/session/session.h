@@ -78,9 +78,8 @@ struct SessionInfo {
   int64_t kernels = 0;          // launched per run
   int64_t phases = 0;           // of those kernels
   int64_t copies = 0;
-  // Operators that no generated kernel runs: loops and branches, whose bodies' kernels count as kernels.
-  int64_t host_steps = 0;
-  std::vector<std::string> host_step_names;
+  int64_t host_steps = 0;     // operators that no generated kernel runs
+  int64_t control_steps = 0;  // loops and branches, whose bodies' steps are counted once, too
   int64_t weights_bytes = 0;
   Dim flops;                                    // of a run
   double predicted_ms = 0, lower_bound_ms = 0;  // of the plan

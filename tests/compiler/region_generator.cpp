@@ -27,6 +27,7 @@ RegionCase random_region(uint64_t seed) {
   GraphOptions options;
   options.most_operations = random.one_of<int64_t>({8, 8, 20});
   options.alone = false;  // regions have none
+  options.control_depth = 0;
   RegionCase result{random_graph(seed, options), seed, {}};
   if (!random.chance(45)) return result;
   for (graph::NodeId n = 0; n < result.graph.size(); ++n) {

@@ -129,7 +129,7 @@ class Attempt {
 
   std::vector<Tensor> run(Counts* seen, const std::function<void(kernel::Kernel&)>& damage = {}) {
     compiler::Planned planned = compiler::plan_graph(case_.graph, options_);
-    if (settings_.plan != 0) take_random_plan(planned);
+    if (settings_.plan != 0) take_random_plan(planned, settings_.plan);
     if (seen) count(planned, *seen);
     compiler::KernelSet kernels(options_);
     const std::vector<compiler::KernelCall> calls = kernels.add(planned.graph, planned.plan);
@@ -157,14 +157,23 @@ class Attempt {
   int runs_;
   compiler::CompileOptions options_;
 
-  // Concatenations are computed like any other node.
-  void take_random_plan(compiler::Planned& planned) const {
+  // Concatenations are computed like any other node. Bodies have random plans as well.
+  void take_random_plan(compiler::Planned& planned, uint64_t seed) const {
     planned.plan.assemblies = {};
     for (auto it = planned.plan.layouts.begin(); it != planned.plan.layouts.end();) {
       it->second.strides.clear();
       it = it->second.is_row_major() ? planned.plan.layouts.erase(it) : std::next(it);
     }
-    planned.plan.regions = random_regions(planned, case_.symbols, settings_.plan);
+    planned.plan.regions = random_regions(planned, case_.symbols, seed);
+    for (fusion::PlannedRegion& region : planned.plan.regions)
+      for (size_t b = 0; b < region.bodies.size(); ++b) {
+        compiler::Planned body;
+        body.graph = *planned.graph.node(region.region.nodes.front()).bodies[b];
+        body.plan = std::move(region.bodies[b]);
+        body.plan_options = planned.plan_options;
+        take_random_plan(body, seed + 1 + b);
+        region.bodies[b] = std::move(body.plan);
+      }
   }
 
   static std::shared_ptr<ThreadPool> pool_of(int threads) {

@@ -71,12 +71,18 @@ class Chooser {
   std::set<NodeId> producers_of(NodeId node) const {
     std::set<NodeId> producers(binders_[node].begin(), binders_[node].end());
     for (Value v : graph_.node(node).operands) {
-      if (cluster_[v.node] >= 0)
-        producers.insert(v.node);
+      const NodeId producer = producer_of(v);
+      if (cluster_[producer] >= 0)
+        producers.insert(producer);
       else
-        producers.insert(binders_[v.node].begin(), binders_[v.node].end());
+        producers.insert(binders_[producer].begin(), binders_[producer].end());
     }
     return producers;
+  }
+  // Results of loops and branches come from these.
+  NodeId producer_of(Value v) const {
+    const graph::Node& node = graph_.node(v.node);
+    return node.op == graph::Op::result ? node.operands[0].node : v.node;
   }
   bool alone(NodeId node) const { return graph::stands_alone(graph_, node); }
 
@@ -167,10 +173,16 @@ class Chooser {
     check(!clusters.empty() || std::count(needed_.begin(), needed_.end(), true) == 0,
           "a random plan has a cycle");
     std::vector<bool> demanded(graph_.size(), false);
-    for (const graph::GraphOutput& o : graph_.outputs) demanded[o.value.node] = true;
+    for (const graph::GraphOutput& o : graph_.outputs) demanded[producer_of(o.value)] = true;
     std::vector<fusion::PlannedRegion> regions;
     for (size_t i = clusters.size(); i-- > 0;) {
       const int c = clusters[i];
+      if (graph::kind_of(graph_.node(static_cast<NodeId>(c)).op) == graph::Kind::control) {
+        if (!demanded[static_cast<size_t>(c)]) continue;
+        regions.push_back(planned_control(static_cast<NodeId>(c)));
+        for (NodeId producer : producers_of(static_cast<NodeId>(c))) demanded[producer] = true;
+        continue;
+      }
       std::vector<bool> member(graph_.size(), false);
       fusion::PlannedRegion planned;
       for (NodeId n = static_cast<NodeId>(graph_.size()); n-- > 0;) {
@@ -195,6 +207,16 @@ class Chooser {
     }
     std::reverse(regions.begin(), regions.end());
     return regions;
+  }
+
+  // As the planner has it.
+  fusion::PlannedRegion planned_control(NodeId node) const {
+    const auto& regions = planned_.plan.regions;
+    const auto found = std::ranges::find_if(regions, [&](const fusion::PlannedRegion& region) {
+      return region.region.nodes.front() == node;
+    });
+    check(found != regions.end(), "a loop or a branch that the planner leaves out");
+    return *found;
   }
 
   bool schedule(fusion::PlannedRegion& planned) {

@@ -127,6 +127,18 @@ class Rebuilder {
       for (uint32_t r = 0; r < results; ++r) values_[{n, r}] = values_.at(it->second);
       return;
     }
+    if (graph::kind_of(node.op) == graph::Kind::control) {  // with its bodies as they are
+      std::vector<Value> operands;
+      for (Value v : node.operands) operands.push_back(values_.at(v));
+      const std::vector<Value> made =
+          builder_.control(node.op, std::move(operands), node.attributes, node.bodies);
+      for (uint32_t r = 0; r < results; ++r) values_[{n, r}] = made[r];
+      return;
+    }
+    if (node.op == Op::result) {
+      values_[{n, 0}] = values_.at(node.operands[0]);
+      return;
+    }
     const Value first = rebuilt(n, node);
     for (uint32_t r = 0; r < results; ++r) values_[{n, r}] = {first.node, first.result + r};
   }

@@ -180,6 +180,7 @@ Json report_json(const Prepared& prepared, const Measured& measured, const Optio
                {"kernels", info.kernels},
                {"phases", info.phases},
                {"host_steps", info.host_steps},
+               {"control_steps", info.control_steps},
                {"host_functions", host_functions(prepared.session)},
                {"copies", info.copies},
                {"weights_bytes", info.weights_bytes},
@@ -209,8 +210,8 @@ std::string report_words(const Prepared& prepared, const Measured& measured, con
                           static_cast<double>(measured.run.flops()) / median / 1e6,
                           static_cast<double>(measured.run.bytes_moved()) / median / 1e6,
                           100 * measured.roofline_ms / median));
-  row("kernels", fmt::format("{} with {} phases, {} copies, {} host steps", info.kernels, info.phases,
-                             info.copies, info.host_steps));
+  row("kernels", fmt::format("{} with {} phases, {} copies, {} host steps, {} loops and branches",
+                             info.kernels, info.phases, info.copies, info.host_steps, info.control_steps));
   row("memory", fmt::format("{:.1f} MB arena, {:.1f} MB weights, {:.1f} MB peak of the process",
                             static_cast<double>(measured.run.arena_bytes()) / 1e6,
                             static_cast<double>(info.weights_bytes) / 1e6,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -44,15 +45,20 @@ bool Composer::try_operation() {
       {&Composer::prefix, 5},   {&Composer::scatter, 6}, {&Composer::top_k, 3},
       {&Composer::non_zero, 2}, {&Composer::unique, 2},  {&Composer::non_max_suppression, 1},
       {&Composer::read_size, 2}};
+  // Bodies bind no sizes.
+  static constexpr std::pair<Maker, int> alone_in_bodies[] = {
+      {&Composer::prefix, 5}, {&Composer::scatter, 6}, {&Composer::top_k, 3}};
+  static constexpr std::pair<Maker, int> control[] = {{&Composer::loop, 9}, {&Composer::branch, 5}};
   std::vector<Maker> choices;
-  for (const auto& [maker, weight] : makers)
-    choices.insert(choices.end(), static_cast<size_t>(weight), maker);
-  if (options_.blocks)
-    for (const auto& [maker, weight] : blocks)
+  const auto offer = [&](std::span<const std::pair<Maker, int>> offered) {
+    for (const auto& [maker, weight] : offered)
       choices.insert(choices.end(), static_cast<size_t>(weight), maker);
-  if (options_.alone)
-    for (const auto& [maker, weight] : alone)
-      choices.insert(choices.end(), static_cast<size_t>(weight), maker);
+  };
+  offer(makers);
+  if (options_.blocks) offer(blocks);
+  if (options_.alone && outer_) offer(alone_in_bodies);
+  if (options_.alone && !outer_) offer(alone);
+  if (options_.control_depth > 0) offer(control);
   return try_maker(random_.one_of(choices));
 }
 
@@ -113,7 +119,10 @@ void Composer::add_outputs() {
     read.insert(case_.graph.node(n).operands.begin(), case_.graph.node(n).operands.end());
   for (const graph::GraphOutput& o : case_.graph.outputs) named.insert(o.value);
   for (graph::NodeId n = 0; n < case_.graph.size(); ++n) {
-    if (!graph::has_form(case_.graph, n) && !graph::stands_alone(case_.graph, n)) continue;
+    const graph::Op op = case_.graph.node(n).op;
+    if (graph::kind_of(op) == graph::Kind::control) continue;  // its `result` nodes do
+    if (!graph::has_form(case_.graph, n) && !graph::stands_alone(case_.graph, n) && op != graph::Op::result)
+      continue;
     for (uint32_t r = 0; r < case_.graph.node(n).results.size(); ++r)
       if ((!read.contains({n, r}) || random_.chance(8)) && !named.contains({n, r}))
         case_.graph.outputs.push_back({{n, r}, "y" + std::to_string(case_.graph.outputs.size())});
@@ -126,8 +135,10 @@ void Composer::add_odd_outputs() {
     case_.graph.outputs.push_back({v, "y" + std::to_string(case_.graph.outputs.size())});
   };
   if (random_.chance(15)) add(random_.one_of(case_.graph.outputs).value);
-  if (random_.chance(15))
-    add({static_cast<graph::NodeId>(random_.below(static_cast<int64_t>(case_.graph.size()))), 0});
+  if (random_.chance(15)) {
+    const auto any = static_cast<graph::NodeId>(random_.below(static_cast<int64_t>(case_.graph.size())));
+    if (graph::kind_of(case_.graph.node(any).op) != graph::Kind::control) add({any, 0});
+  }
   if (random_.chance(5) && !case_.graph.inputs.empty()) add({random_.one_of(case_.graph.inputs).node, 0});
   random_.shuffle(case_.graph.outputs);
 }

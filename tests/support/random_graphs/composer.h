@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,6 +25,8 @@ class Composer {
 
   Composer(uint64_t seed, const GraphOptions& options)
       : options_(options), random_(seed), builder_(case_.graph) {}
+  Composer(const Composer&) = delete;
+  Composer& operator=(const Composer&) = delete;
 
   // Throws Unfit.
   GraphCase compose();
@@ -36,6 +40,10 @@ class Composer {
   graph::GraphBuilder builder_;
   std::vector<Value> pool_;
   std::set<std::string> late_;  // symbols that nodes bind
+  // Of the composer of a body:
+  Composer* outer_ = nullptr;
+  std::map<Value, Value> inside_;  // what stands for a value of the graph around it
+  std::vector<Value> captures_;    // of the graph around it
 
   // composer.cpp
   bool try_operation();
@@ -123,6 +131,16 @@ class Composer {
   std::vector<Value> call_host(hostops::Function function, std::vector<Value> operands,
                                std::vector<Dim> parameters, size_t sizes);
   bool is_certain(Value v) const;
+
+  // composer_control.cpp
+  std::optional<Value> loop();
+  std::optional<Value> branch();
+  std::unique_ptr<Composer> begin_body();
+  void grow_body(Composer& body);
+  Value capture(Value outer);
+  Value result_of_type(const graph::TensorType& type, std::optional<Value> otherwise);
+  graph::Body finish_body(const std::vector<Value>& outputs, const std::vector<Value>& captures);
+  Value condition();
   Value certain(const std::function<bool(Value)>& fits);
 };
 

@@ -75,6 +75,12 @@ Dim Composer::known_dim(int64_t size) {
 
 Composer::Value Composer::add_input(DataType element, Shape dims, int64_t index_extent,
                                     int constant_percent) {
+  if (outer_) {  // a body has no inputs of its own
+    outer_->case_.symbols = case_.symbols;
+    const Value outside = outer_->add_input(element, std::move(dims), index_extent, constant_percent);
+    case_.symbols = outer_->case_.symbols;
+    return capture(outside);
+  }
   Sizes concrete;
   for (Dim& d : dims) {
     concrete.push_back(size_of(d));

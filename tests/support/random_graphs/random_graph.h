@@ -25,6 +25,7 @@ struct GraphOptions {
   int chain_percent = 60;        // that an operand is the latest value and not any
   bool blocks = true;            // softmax, norms, layers, attention, repeated parts
   bool alone = true;             // scatters, running values and host functions
+  int control_depth = 2;         // of loops and branches inside of each other
   bool promises = false;         // outputs that compare values with themselves (promises.h)
   bool odd_borders = false;      // inputs, constants and values twice as outputs
 };
