@@ -8,6 +8,7 @@
 #include "compiler/kernels.h"
 #include "compiler/operand_views.h"
 #include "compiler/pack_constants.h"
+#include "compiler/sink_constants.h"
 #include "fusion/plan_json.h"
 #include "fusion/planner.h"
 #include "graph/text.h"
@@ -70,7 +71,8 @@ Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
       if (step.changed) dump("rewritten." + std::string(step.rewrite.name), after);
     };
   graph = rewrite::run_rewrites(std::move(graph), rewrites);
-  graph = options.target.empty() ? pack_constants(std::move(graph)) : view_operands(std::move(graph));
+  graph = options.target.empty() ? pack_constants(sink_constants(std::move(graph)))
+                                 : view_operands(std::move(graph));
   graph::verify(graph);
   dump("rewritten", graph);
   watch.lap("rewrite");

@@ -48,7 +48,7 @@ void Composer::grow_body(Composer& body) {
   for (int64_t k = random_.below(3); k > 0; --k)
     if (const Value v = pick(); count(sizes(v)) <= body.options_.most_elements)
       body.pool_.push_back(body.capture(v));
-  if (body.pool_.empty()) body.pool_.push_back(body.capture(add_input(random_float_type(), {dim_of(3)})));
+  if (body.pool_.empty()) body.pool_.push_back(body.new_input(random_float_type(), {3}));
   const auto operations = body.random_.between(1, 5);
   int64_t done = 0;
   for (int64_t attempt = 0; done < operations && attempt < 20 + 8 * operations; ++attempt)
@@ -59,7 +59,7 @@ void Composer::grow_body(Composer& body) {
 Composer::Value Composer::result_of_type(const TensorType& wanted, std::optional<Value> otherwise) {
   const auto found = pick_where([&](Value v) { return case_.graph.type(v) == wanted && v != otherwise; });
   if (found && random_.chance(80)) return *found;
-  if (!otherwise) otherwise = capture(outer_->add_input(wanted.element, wanted.shape));
+  if (!otherwise) otherwise = add_input(wanted.element, wanted.shape);
   if (wanted.element == DataType::boolean || random_.chance(15)) return *otherwise;
   try {
     return builder_.map_broadcast(random_.one_of({ScalarOp::add, ScalarOp::max, ScalarOp::sub}),
