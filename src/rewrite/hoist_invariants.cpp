@@ -6,6 +6,7 @@
 
 #include "graph/dead_nodes.h"
 #include "graph/shape_rules.h"
+#include "rewrite/match.h"
 #include "rewrite/rebuilder.h"
 
 namespace fusewise::rewrite {
@@ -28,8 +29,11 @@ struct Invariance {
       invariant[body.inputs[i].node] = captured[body.inputs[i].node] = true;
     for (NodeId id = 0; id < body.size(); ++id) {
       const Node& node = body.node(id);
-      // What a body inside is, is not looked into.
-      if (node.op == Op::input || node.op == Op::result || graph::kind_of(node.op) == Kind::control) continue;
+      // What a body inside is, is not looked into. What requires something of sizes may do so in iterations only.
+      const Kind kind = graph::kind_of(node.op);
+      if (node.op == Op::input || node.op == Op::result || kind == Kind::control || kind == Kind::opaque ||
+          !requires_nothing(body, node))
+        continue;
       bool all = true, any = false;
       for (const Value& operand : node.operands) {
         all = all && invariant[operand.node];

@@ -56,14 +56,15 @@ Body edited(const Graph& old, const BodyEdit& edit) {
   };
   for (NodeId id : edit.inputs) result.inputs.push_back({moved[id], name_of_input(id)});
   for (size_t i : edit.outputs)
-    result.outputs.push_back({{moved[old.outputs[i].value.node], 0}, old.outputs[i].name});
+    result.outputs.push_back(
+        {{moved[old.outputs[i].value.node], old.outputs[i].value.result}, old.outputs[i].name});
   return std::make_shared<const Graph>(graph::without_dead_nodes(std::move(result)));
 }
 
 // The nodes of a body in place of the node that has it; gives its outputs.
 std::vector<Value> inlined(graph::GraphBuilder& builder, const Graph& body,
                            const std::vector<Value>& inputs) {
-  std::vector<std::vector<Value>> moved(body.size());  // by node; of control flow, by result
+  std::vector<std::vector<Value>> moved(body.size());  // by node and result
   for (size_t i = 0; i < inputs.size(); ++i) moved[body.inputs[i].node] = {inputs[i]};
   for (NodeId id = 0; id < body.size(); ++id) {
     const Node& node = body.node(id);
@@ -78,11 +79,14 @@ std::vector<Value> inlined(graph::GraphBuilder& builder, const Graph& body,
     } else if (node.op == Op::result) {
       moved[id] = operands;
     } else {
-      moved[id] = {builder.append(node.op, std::move(operands), node.attributes, node.results[0])};
+      const NodeId made =
+          builder.append(node.op, std::move(operands), node.attributes, node.results[0]).node;
+      for (uint32_t r = 0; r < node.results.size(); ++r) moved[id].push_back({made, r});
     }
   }
   std::vector<Value> outputs;
-  for (const graph::GraphOutput& output : body.outputs) outputs.push_back(moved[output.value.node].at(0));
+  for (const graph::GraphOutput& output : body.outputs)
+    outputs.push_back(moved[output.value.node].at(output.value.result));
   return outputs;
 }
 
