@@ -56,16 +56,15 @@ std::vector<GraphSettings> ways_of(bool compile, Random& random) {
   return {strict, other};
 }
 
-void count_graph(const GraphCase& what, Counts& seen) {
-  std::map<std::string, bool> found;
-  for (graph::NodeId n = 0; n < what.graph.size(); ++n) {
-    const graph::Node& node = what.graph.node(n);
+void count_nodes(const graph::Graph& graph, const SymbolValues& symbols, std::map<std::string, bool>& found) {
+  for (graph::NodeId n = 0; n < graph.size(); ++n) {
+    const graph::Node& node = graph.node(n);
     const graph::TensorType& type = node.results[0];
     std::string name(graph::name_of(node.op));
     if (node.op == graph::Op::map) name = name_of(graph::attributes<graph::MapAttributes>(node).op);
     found[fmt::format("op {}", name)] = true;
     const DataType element =
-        node.operands.empty() ? type.element : what.graph.type(node.operands.back()).element;
+        node.operands.empty() ? type.element : graph.type(node.operands.back()).element;
     found[fmt::format("type {}", name_of(element))] = true;
     if (name == "cast") found[fmt::format("cast {} to {}", name_of(element), name_of(type.element))] = true;
     if (const auto* a = std::get_if<graph::HostAttributes>(&node.attributes))
@@ -80,12 +79,17 @@ void count_graph(const GraphCase& what, Counts& seen) {
       if (a->groups > 1) found["convolution grouped"] = true;
     }
     for (const Dim& d : type.shape) {
-      const int64_t size = d.evaluate(what.symbols);
+      const int64_t size = d.evaluate(symbols);
       if (!d.is_constant())
         found[size == 1 ? "dim symbol that is 1" : size == 0 ? "dim symbol that is 0" : "dim symbol"] = true;
       if (size == 0) found["dim 0"] = true;
     }
   }
+}
+
+void count_graph(const GraphCase& what, Counts& seen) {
+  std::map<std::string, bool> found;
+  for (const graph::Graph* one : graph::with_bodies(what.graph)) count_nodes(*one, what.symbols, found);
   if (what.graph.outputs.size() > 1) found["several outputs"] = true;
   for (const auto& [name, yes] : found) ++seen[name];
 }

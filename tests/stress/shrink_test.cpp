@@ -24,6 +24,7 @@ GraphOptions large() {
   options.most_operations = 25;
   options.most_elements = 300;
   options.most_work = 3000;
+  options.control_depth = 0;  // a body stays as it is
   return options;
 }
 
