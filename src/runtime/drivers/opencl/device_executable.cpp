@@ -78,11 +78,14 @@ struct DeviceExecutable::State {
 
 // Constants are written and once steps run.
 void DeviceExecutable::State::load() {
-  for (const Step& step : program.run_steps)
+  for (const Step& step : program.run_steps) {
     if (step.kind == StepKind::host)
       throw UnsupportedError("not supported yet: the host function '" +
                              program.host_calls[step.kernel].function +
                              "', and sizes that only the run knows, on an OpenCL device; use --target cpu");
+    if (step.kind == StepKind::loop || step.kind == StepKind::branch)
+      throw UnsupportedError("not supported yet: loops and branches on an OpenCL device; use --target cpu");
+  }
   std::vector<const DeviceMemory*> memory(program.buffers.size(), nullptr);
   for (program::BufferId id = 0; id < program.buffers.size(); ++id) {
     const program::Buffer& buffer = program.buffers[id];
