@@ -311,10 +311,9 @@ class ProgramBuilder {
     for (const fusion::PartCopy& copy : block.plan.assemblies.copies) {
       if (copy.whole != whole) continue;
       const BufferId from = operand_buffer(block, copy.part);
-      add_copy(
-          block, from, copy.part, add_view(block, host, value, copy.start, copy.part),
-          block.layout_of(value).order, strides,
-          fmt::format("copy {} into {}", block.name_of_value(copy.part), block.name_of_value(value)));
+      add_copy(block, from, copy.part, add_view(block, host, value, copy.start, copy.part),
+               block.layout_of(value).order, strides,
+               fmt::format("copy {} into {}", block.name_of_value(copy.part), block.name_of_value(value)));
     }
   }
 

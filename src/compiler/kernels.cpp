@@ -47,7 +47,8 @@ codegen::CpuTarget target_of(const machine::Machine& machine) { return codegen::
 
 // The plan's schedule is for a CPU; a GPU gets one of its own.
 schedule::Tree KernelSet::tree_of(const schedule::RegionForms& forms, const std::string& name,
-                                  const schedule::Schedule& schedule, const schedule::Layouts& layouts) const {
+                                  const schedule::Schedule& schedule,
+                                  const schedule::Layouts& layouts) const {
   if (!options_.target.empty()) {
     const fusion::GroupSchedule chosen =
         fusion::choose_group_schedule(forms, layouts, machine::plain_gpu(), schedule.order);

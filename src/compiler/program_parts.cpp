@@ -22,9 +22,7 @@ BufferId add_buffer(Program& program, BufferKind kind, uint32_t index, Dim bytes
   return static_cast<BufferId>(program.buffers.size() - 1);
 }
 
-Dim bytes_of_type(const graph::TensorType& type) {
-  return product(type.shape) * Dim(bytes_of(type.element));
-}
+Dim bytes_of_type(const graph::TensorType& type) { return product(type.shape) * Dim(bytes_of(type.element)); }
 
 std::vector<program::Step> largest_first(const Program& program, std::vector<program::Step> steps) {
   std::map<BufferId, size_t> maker;

@@ -105,8 +105,7 @@ void sink_into(const Graph& outer, const std::vector<bool>& constant, Node& node
     made_of.push_back(constant[v.node] ? v.node : graph::no_node);
     if (!constant[v.node]) operands.push_back(v);
   }
-  const bool any =
-      std::any_of(made_of.begin(), made_of.end(), [](NodeId n) { return n != graph::no_node; });
+  const bool any = std::any_of(made_of.begin(), made_of.end(), [](NodeId n) { return n != graph::no_node; });
   for (graph::Body& body : node.bodies) {
     if (any) body = BodySinker(outer, *body).run(made_of);
     body = std::make_shared<const Graph>(sink_constants(*body));

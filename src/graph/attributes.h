@@ -137,8 +137,8 @@ struct WindowReduceAttributes {
 using Attributes =
     std::variant<BranchAttributes, BroadcastAttributes, ConcatAttributes, ConstantAttributes,
                  ConvolutionAttributes, DimsAttributes, DotAttributes, GatherAttributes, HostAttributes,
-                 InputAttributes, IotaAttributes, LoopAttributes, MapAttributes, PadAttributes, PrefixAttributes,
-                 ReduceAttributes, ReshapeAttributes, ResultAttributes, ScatterAttributes, SliceAttributes,
-                 TransposeAttributes, WindowReduceAttributes>;
+                 InputAttributes, IotaAttributes, LoopAttributes, MapAttributes, PadAttributes,
+                 PrefixAttributes, ReduceAttributes, ReshapeAttributes, ResultAttributes, ScatterAttributes,
+                 SliceAttributes, TransposeAttributes, WindowReduceAttributes>;
 
 }  // namespace fusewise::graph

@@ -77,9 +77,7 @@ Number of_map(const Node& node, const std::vector<Number>& x) {
   }
 }
 
-bool is_number(const TensorType& type) {
-  return is_computable(type.element) && product(type.shape).is(1);
-}
+bool is_number(const TensorType& type) { return is_computable(type.element) && product(type.shape).is(1); }
 
 class Evaluation {
  public:

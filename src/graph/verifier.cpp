@@ -100,7 +100,8 @@ class Verifier {
       for (const std::string& symbol : bound_symbols(graph_.node(id))) {
         require(depth_ == 0, fmt::format("{} binds a symbol inside of a body", described(id)));
         if (!bound.insert(symbol).second)
-          require(false, fmt::format("{} binds the symbol '{}', which is bound already", described(id), symbol));
+          require(false,
+                  fmt::format("{} binds the symbol '{}', which is bound already", described(id), symbol));
       }
     const auto binders = symbol_binders(graph_);
     for (NodeId id = 0; id < binders.size(); ++id) {

@@ -69,8 +69,8 @@ enum class BufferKind : uint8_t {
   once,      // made by a once step, lives as long as the program, only read by run steps
   arena,     // lives from the first to the last step that names it
   dims,      // int64 values of `dims`, evaluated when shapes are bound
-  view,      // a part of buffer `base`, from byte `offset` on; its elements may lie apart (the kernel knows how)
-  moving,    // a place in other buffers that the loop which names it sets for every iteration
+  view,  // a part of buffer `base`, from byte `offset` on; its elements may lie apart (the kernel knows how)
+  moving,  // a place in other buffers that the loop which names it sets for every iteration
 };
 
 struct Buffer {
@@ -132,8 +132,8 @@ enum class StepKind : uint8_t {
   // are the bytes of an element, and for each dimension from outermost to innermost its extent and the bytes from one
   // index to the next in `from` and in `to`. Nothing is done where both are the same memory.
   copy,
-  host,    // buffers = operands, then results of a host function
-  loop,    // the `body_steps` steps behind it, again and again
+  host,  // buffers = operands, then results of a host function
+  loop,  // the `body_steps` steps behind it, again and again
   branch,  // buffers = {condition, results...}: the `then_steps` steps behind it, or the rest of its `body_steps`
 };
 

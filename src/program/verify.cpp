@@ -257,7 +257,8 @@ class Verifier {
       require(step.body_steps <= ends.back() - i - 1 && step.then_steps <= step.body_steps,
               "the body of step '" + step.label + "' has more steps than there are");
       require(is_control(step) || step.body_steps == 0, "step '" + step.label + "' has a body");
-      require(step.binds.empty() || ends.size() == 1, "step '" + step.label + "' binds symbols inside of a body");
+      require(step.binds.empty() || ends.size() == 1,
+              "step '" + step.label + "' binds symbols inside of a body");
       ends.push_back(i + 1 + step.body_steps);
     }
   }
@@ -280,10 +281,10 @@ class Verifier {
       }
       for (const BufferId named : step.buffers) {
         const BufferId id = root_of(program_, named);
-        require(program_.buffers[id].kind != BufferKind::moving ||
-                    (range[id].first <= i && i <= range[id].second),
-                "step '" + step.label + "' names " + describe_buffer(program_, named) +
-                    " outside of its loop");
+        require(
+            program_.buffers[id].kind != BufferKind::moving ||
+                (range[id].first <= i && i <= range[id].second),
+            "step '" + step.label + "' names " + describe_buffer(program_, named) + " outside of its loop");
       }
     }
   }

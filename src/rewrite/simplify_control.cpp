@@ -79,8 +79,7 @@ std::vector<Value> inlined(graph::GraphBuilder& builder, const Graph& body,
     } else if (node.op == Op::result) {
       moved[id] = operands;
     } else {
-      const NodeId made =
-          builder.append(node.op, std::move(operands), node.attributes, node.results[0]).node;
+      const NodeId made = builder.append(node.op, std::move(operands), node.attributes, node.results[0]).node;
       for (uint32_t r = 0; r < node.results.size(); ++r) moved[id].push_back({made, r});
     }
   }

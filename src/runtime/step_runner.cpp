@@ -26,11 +26,7 @@ bool is_set(const void* place) { return load<uint8_t>(place) != 0; }
 
 StepRunner::StepRunner(const program::Program& program, const Kernels& kernels, ThreadPool& pool,
                        Workspace& workspace, const RunOptions& options)
-    : program_(program),
-      kernels_(kernels),
-      pool_(pool),
-      workspace_(workspace),
-      options_(options) {
+    : program_(program), kernels_(kernels), pool_(pool), workspace_(workspace), options_(options) {
   if (!options.step_seconds.empty()) last_ = std::chrono::steady_clock::now();
 }
 
@@ -114,7 +110,8 @@ void StepRunner::move(size_t index, int64_t iteration, int64_t most) {
   void* const* places = workspace_.pointers(index);
   for (const Loop::State& state : step.loop.states)
     workspace_.move(step.buffers[state.before], places[iteration == 0 ? state.initial : state.after]);
-  const int64_t trips = workspace_.binding().steps.parameters[workspace_.binding().steps.parameters_of[index]];
+  const int64_t trips =
+      workspace_.binding().steps.parameters[workspace_.binding().steps.parameters_of[index]];
   for (const Loop::Slice& slice : step.loop.slices) {
     const int64_t at = slice.backwards ? trips - 1 - iteration : iteration;
     const int64_t bytes = workspace_.binding().buffer_bytes[step.buffers[slice.part]];

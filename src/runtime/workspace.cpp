@@ -37,8 +37,9 @@ std::vector<hostops::Function> host_functions_of(const program::Program& program
 WorkspacePlan plan_workspaces(const program::Program& program, const Residents& residents,
                               const Kernels& kernels, const Segments& segments, int workers, bool poison,
                               std::optional<GuardedMemory::Side> guard) {
-  WorkspacePlan plan{program, residents, kernels, segments, host_functions_of(program),
-                     slots_of(program.run_steps), {}, {}, {}, workers, poison, guard};
+  WorkspacePlan plan{
+      program, residents, kernels, segments, host_functions_of(program), slots_of(program.run_steps), {}, {},
+      {},      workers,   poison,  guard};
   plan.moving_slots.resize(program.buffers.size());
   for (uint32_t slot = 0; slot < plan.slots.buffers.size(); ++slot) {
     const BufferId id = plan.slots.buffers[slot];

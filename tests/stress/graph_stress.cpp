@@ -63,8 +63,7 @@ void count_nodes(const graph::Graph& graph, const SymbolValues& symbols, std::ma
     std::string name(graph::name_of(node.op));
     if (node.op == graph::Op::map) name = name_of(graph::attributes<graph::MapAttributes>(node).op);
     found[fmt::format("op {}", name)] = true;
-    const DataType element =
-        node.operands.empty() ? type.element : graph.type(node.operands.back()).element;
+    const DataType element = node.operands.empty() ? type.element : graph.type(node.operands.back()).element;
     found[fmt::format("type {}", name_of(element))] = true;
     if (name == "cast") found[fmt::format("cast {} to {}", name_of(element), name_of(type.element))] = true;
     if (const auto* a = std::get_if<graph::HostAttributes>(&node.attributes))

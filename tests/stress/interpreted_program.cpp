@@ -235,8 +235,9 @@ class Run {
     for (int64_t i = 0; i < most && goes_on; ++i) {
       if (loop.counter != program::none) std::memcpy(place(loop.counter), &i, sizeof i);
       for (const program::Loop::Slice& slice : loop.slices)
-        move(step.buffers[slice.part], place(slice.whole) + (slice.backwards ? trips - 1 - i : i) *
-                                                                binding_.buffer_bytes[step.buffers[slice.part]]);
+        move(step.buffers[slice.part],
+             place(slice.whole) +
+                 (slice.backwards ? trips - 1 - i : i) * binding_.buffer_bytes[step.buffers[slice.part]]);
       for (size_t s = 0; s < states.size(); ++s) {
         const program::Loop::State& state = loop.states[s];
         move(step.buffers[state.before], states[s]);

@@ -212,9 +212,8 @@ class Chooser {
   // As the planner has it.
   fusion::PlannedRegion planned_control(NodeId node) const {
     const auto& regions = planned_.plan.regions;
-    const auto found = std::ranges::find_if(regions, [&](const fusion::PlannedRegion& region) {
-      return region.region.nodes.front() == node;
-    });
+    const auto found = std::ranges::find_if(
+        regions, [&](const fusion::PlannedRegion& region) { return region.region.nodes.front() == node; });
     check(found != regions.end(), "a loop or a branch that the planner leaves out");
     return *found;
   }

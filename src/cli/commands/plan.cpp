@@ -30,8 +30,7 @@ std::string words_of(const compiler::Planned& planned) {
   const fusion::KernelCounts counts = fusion::count_kernels(plan);
   TextTable table({{""}, {""}});
   table.add_row({"primitives", fmt::format("{}", planned.graph.size())});
-  table.add_row(
-      {"groups", fmt::format("{} ({} of constants only)", counts.groups, counts.once)});
+  table.add_row({"groups", fmt::format("{} ({} of constants only)", counts.groups, counts.once)});
   table.add_row({"cut edges", fmt::format("{}", plan.cuts.size())});
   table.add_row({"predicted", fmt::format("{:.4g} ms", plan.predicted_microseconds / 1e3)});
   table.add_row({"lower bound", fmt::format("{:.4g} ms ({:.0f}% below)", plan.lower_bound_microseconds / 1e3,

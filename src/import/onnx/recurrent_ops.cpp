@@ -130,7 +130,9 @@ class Recurrent {
   bool couples_gates() const { return c_.integer("input_forget", 0) != 0; }
 
   // Operand 1 or 2.
-  virtual Weights weights(size_t input, int64_t direction) { return {of_direction(input, direction), {}, {}}; }
+  virtual Weights weights(size_t input, int64_t direction) {
+    return {of_direction(input, direction), {}, {}};
+  }
   virtual Dim hidden_size() const { return c_.type(2).shape[2]; }
 
   // The part of an operand that belongs to a direction, without that dimension.
@@ -317,8 +319,8 @@ class Gru : public Recurrent {
 
   // Gates in the order update, reset, hidden.
   State step(Step& s, Value x, const State& before, const Parameters& p) override {
-    const Value of_state = late_ ? s.times(before.hidden, p.recurrence)
-                                 : s.times(before.hidden, p.recurrence, 0, 2);
+    const Value of_state =
+        late_ ? s.times(before.hidden, p.recurrence) : s.times(before.hidden, p.recurrence, 0, 2);
     const Value both = s.m.add(s.gate(x, 0, 2), s.gate(of_state, 0, 2));
     const Value update = s.activate(0, s.gate(both, 0)), reset = s.activate(0, s.gate(both, 1));
     Value from_state;

@@ -91,7 +91,8 @@ Composer::Value Composer::condition() {
       found && random_.chance(70))
     return *found;
   if (random_.chance(50)) return add_input(DataType::boolean, {}, 0, 30);
-  return builder_.map(ScalarOp::less, {add_input(DataType::int64, {}, 10), builder_.scalar(DataType::int64, 4)});
+  return builder_.map(ScalarOp::less,
+                      {add_input(DataType::int64, {}, 10), builder_.scalar(DataType::int64, 4)});
 }
 
 std::optional<Composer::Value> Composer::loop() {
@@ -147,8 +148,7 @@ std::optional<Composer::Value> Composer::loop() {
   for (size_t s = 0; s < states.size(); ++s)
     outputs.push_back(body->result_of_type(case_.graph.type(carried[s]), states[s]));
   for (int64_t k = stacks ? random_.between(carried.empty() ? 1 : 0, 2) : 0; k > 0; --k) {
-    const auto found =
-        body->pick_where([&](Value v) { return count(body->sizes(v)) <= 2 * most_state; });
+    const auto found = body->pick_where([&](Value v) { return count(body->sizes(v)) <= 2 * most_state; });
     outputs.push_back(!states.empty() && random_.chance(40) ? random_.one_of(outputs)
                       : found                               ? *found
                                                             : body->pool_.front());
@@ -156,7 +156,8 @@ std::optional<Composer::Value> Composer::loop() {
   }
   const std::vector<Value> captures = body->captures_;
   std::vector<Value> operands = limits;
-  for (const std::vector<Value>* group : std::initializer_list<const std::vector<Value>*>{&carried, &scanned, &captures})
+  for (const std::vector<Value>* group :
+       std::initializer_list<const std::vector<Value>*>{&carried, &scanned, &captures})
     operands.insert(operands.end(), group->begin(), group->end());
   const std::vector<Value> results =
       builder_.control(Op::loop, std::move(operands), std::move(a), {body->finish_body(outputs, captures)});
