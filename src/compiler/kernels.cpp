@@ -9,6 +9,8 @@
 #include "fusion/model_nodes.h"
 #include "fusion/tiles/choose_group_schedule.h"
 #include "kernel/passes/pipeline.h"
+#include "kernel/synchronization.h"
+#include "kernel/verifier.h"
 #include "schedule/overwrite.h"
 #include "schedule/sweep.h"
 
@@ -163,13 +165,15 @@ void KernelSet::refuse(const std::string& name, const std::string& why) {
 std::string KernelSet::print_source() {
   const codegen::Dialect& dialect = codegen::dialect_named(options_.target);
   kernel::PassOptions passes = codegen::source_passes();
-  passes.disabled = disabled_kernel_passes(options_.disabled_passes);
+  passes.disabled.merge(disabled_kernel_passes(options_.disabled_passes));
   std::vector<codegen::SourceKernel> printed;
   for (kernel::Kernel& k : kernels) {
     const std::string name = k.name;
     if (options_.dump) options_.dump("schedule", name, kernel::print(k));
     k = kernel::run_passes(std::move(k), passes);
     if (options_.dump) options_.dump("kernel", name, kernel::print(k));
+    kernel::verify(k, kernel::Stage::final);
+    kernel::verify_synchronization(k);
     try {
       printed.push_back(codegen::print_source(k, dialect, machine::plain_gpu()));
       launches.push_back(printed.back().launches);

@@ -170,6 +170,11 @@ class Counter {
                                     1, 4);
       total_ += elements * (each * static_cast<double>(taps * taps_) + 4);
     } else {
+      // Threads reduce in loops, alone or in teams.
+      if (tree_.threads > 1) {
+        total_ += 2 * (each + 4) + 100;
+        return;
+      }
       const bool along = s.vector_axis >= form.parallel_axes();
       const double copies = along ? 2.0 * static_cast<double>((tree_.order.lanes + lanes - 1) / lanes)
                                   : 2.0 * tree_.order.lanes * elements;

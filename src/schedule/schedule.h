@@ -60,6 +60,9 @@ struct StageChoice {
   int grid_loops = 0;  // roots only: the first loops, spread over workers (or, on a GPU, over groups)
   int thread_loops =
       0;  // the last loops, spread over the threads of a group, each one register tile at a time
+  // So many threads reduce each result together: the lanes of the order, times the blocks that are done at a time. 1:
+  // each thread its own results.
+  int team = 1;
   int vector_axis = -1;      // a parallel axis, or a reduction axis (lanes of the reduction), -1: scalar
   std::vector<int> storage;  // scratch and registers: dimensions, outermost first
   friend bool operator==(const StageChoice&, const StageChoice&) = default;

@@ -30,6 +30,7 @@ std::string to_text(const StageChoice& s) {
   text += ']';
   if (s.parent < 0) text += fmt::format(" grid={}", s.grid_loops);
   if (s.thread_loops > 0) text += fmt::format(" threads={}", s.thread_loops);
+  if (s.team != 1) text += fmt::format(" team={}", s.team);
   return text + fmt::format(" vector={} storage=[{}]", s.vector_axis, fmt::join(s.storage, " "));
 }
 
@@ -122,6 +123,7 @@ StageChoice parse_stage(Line& line) {
     s.grid_loops = line.number<int>();
   }
   if (line.take("threads=")) s.thread_loops = line.number<int>();
+  if (line.take("team=")) s.team = line.number<int>();
   line.expect("vector=");
   s.vector_axis = line.number<int>();
   line.expect("storage=[");

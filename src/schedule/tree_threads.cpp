@@ -42,6 +42,28 @@ Verdict check_thread_tiles(const RegionForms& forms, const Tree& tree, const Sta
   return Verdict::allow();
 }
 
+// Whether the threads of a team can reduce each result together.
+Verdict check_team(const RegionForms& forms, const Tree& tree, const Stage& s) {
+  const auto refuse = [&](const char* why) { return Verdict::forbid("threads", why, {s.node}); };
+  const Form& form = forms.form(s.node);
+  if (s.team < 1 || tree.threads % s.team != 0) return refuse("a group is no whole number of teams");
+  if (!s.cooperative || !form.accumulation || form.accumulation->sequential)
+    return refuse("a team reduces in lanes what its group computes together");
+  if (s.team % tree.order.lanes != 0) return refuse("a team has no whole number of threads for each lane");
+  if (s.team > tree.order.lanes && tree.order.block >= unlimited_block)
+    return refuse("a team has threads for several blocks where there is one");
+  for (int a = 0; a < form.parallel_axes(); ++a) {
+    int64_t tile = form.axes[static_cast<size_t>(a)].extent.is(1) ? 1 : 0;
+    for (const LoopChoice& loop : s.loops)
+      if (loop.axis == a) tile = loop.tile;
+    if (tile != 1) return refuse("a team has one result at a time");
+  }
+  for (int c : s.children)
+    if (!tree.stages[static_cast<size_t>(c)].cooperative)
+      return refuse("a stage inside of a team's work, which no single thread does");
+  return Verdict::allow();
+}
+
 }  // namespace
 
 Verdict settle_threads(const RegionForms& forms, Tree& tree) {
@@ -73,6 +95,9 @@ Verdict settle_threads(const RegionForms& forms, Tree& tree) {
     if (!s.cooperative && s.thread_loops > 0) return refuse("threads inside of a thread's work");
     if (const Verdict verdict = check_thread_tiles(forms, tree, s); !verdict) return verdict;
   }
+  for (int i = 0; i < static_cast<int>(tree.stages.size()); ++i)
+    if (stage(i).team != 1)
+      if (const Verdict verdict = check_team(forms, tree, stage(i)); !verdict) return verdict;
   return Verdict::allow();
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "fusion/model_nodes.h"
+#include "runtime/drivers/opencl/device_executable.h"
 #include "runtime/executable.h"
 
 namespace fusewise::session {
@@ -94,16 +95,22 @@ class KernelCheck {
  private:
   // Runs the program and keeps what each step stores, before a later one takes the memory.
   void record(int threads) {
-    runtime::ExecutableOptions how;
-    how.threads = threads;
-    how.poison = true;
     for (const program::Step& step : compiled_.program.run_steps)
       if (!step.binds.empty())
         throw UnsupportedError(
             "not supported yet: comparing kernel by kernel where only the run knows a size, "
             "which step '" +
             step.label + "' gives; compare the outputs alone");
-    const runtime::Executable executable(compiled_.program, how);
+    if (compiled_.program.target == "opencl")
+      return record(runtime::opencl::DeviceExecutable(compiled_.program, true));
+    runtime::ExecutableOptions how;
+    how.threads = threads;
+    how.poison = true;
+    record(runtime::Executable(compiled_.program, how));
+  }
+
+  template <class Executable>
+  void record(const Executable& executable) {
     std::vector<std::vector<int64_t>> shapes;
     std::vector<Tensor> aligned;
     std::vector<const void*> input_pointers;

@@ -182,7 +182,8 @@ Session::Session(const Model& model, const SessionOptions& given) {
   const auto start = std::chrono::steady_clock::now();
   auto state = std::make_shared<State>();
   if (built.program.target == "opencl") {
-    state->on_device = std::make_unique<runtime::opencl::DeviceExecutable>(std::move(built.program));
+    state->on_device =
+        std::make_unique<runtime::opencl::DeviceExecutable>(std::move(built.program), options.poison);
     state->info = info_of(built, state->program());
     state->info.machine = state->on_device->device_name();
     state->info.weights_bytes = state->on_device->resident_bytes();
@@ -293,6 +294,9 @@ void PreparedRun::run_with_timing(std::span<double> step_seconds) {
 }
 
 std::vector<TracedPiece> PreparedRun::run_with_trace(int64_t runs) {
+  if (!state_->session->executable)
+    throw UnsupportedError(
+        "not supported yet: traces of runs on a device (leave --trace out, or use --target cpu)");
   std::vector<TracedPiece> pieces;
   const auto start = std::chrono::steady_clock::now();
   const auto since_start = [&](std::chrono::steady_clock::time_point time) {

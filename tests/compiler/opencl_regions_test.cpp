@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
 #include <map>
@@ -15,7 +17,9 @@
 #include "fusion/tiles/choose_group_schedule.h"
 #include "graph/builder.h"
 #include "graph/text.h"
-#include "kernel/passes/pipeline.h"
+#include "kernel/synchronization.h"
+#include "kernel/verifier.h"
+#include "kernel/visit.h"
 #include "known_blocks.h"
 #include "schedule/schedule_text.h"
 #include "support/random.h"
@@ -113,6 +117,43 @@ Value gelu(GraphBuilder& b, Value x) {
   return b.map(ScalarOp::mul, {half, one});
 }
 
+bool is_reached(const kernel::Kernel& kernel, kernel::StmtId wanted) {
+  bool found = false;
+  kernel::visit_statements(kernel, [&](kernel::StmtId id) { found = found || id == wanted; });
+  return found;
+}
+
+// The kernel with a statement so many places further on in its block; the same where there is no such place.
+kernel::Kernel moved(kernel::Kernel kernel, kernel::StmtId wanted, int by) {
+  for (kernel::Stmt& stmt : kernel.stmts) {
+    if (stmt.kind != kernel::StmtKind::block) continue;
+    const auto at = std::find(stmt.children.begin(), stmt.children.end(), wanted) - stmt.children.begin();
+    const int64_t to = at + by, count = static_cast<int64_t>(stmt.children.size());
+    if (at < count && to >= 0 && to < count)
+      std::swap(stmt.children[static_cast<size_t>(at)], stmt.children[static_cast<size_t>(to)]);
+  }
+  return kernel;
+}
+
+kernel::ExprId first_thread(const kernel::Kernel& kernel, kernel::Builder& builder) {
+  for (const kernel::Stmt& stmt : kernel.stmts)
+    if (stmt.kind == kernel::StmtKind::loop && stmt.loop == kernel::LoopKind::thread)
+      return builder.less(builder.read(stmt.target), builder.integer(1));
+  return builder.boolean(false);
+}
+
+// Either the kernel's text tells that it is wrong, or it is not: moving a barrier past what has nothing to do with it
+// does no harm.
+void expect_noticed(const Prepared& p, const kernel::Kernel& kernel) {
+  try {
+    kernel::verify(kernel);
+    kernel::verify_synchronization(kernel);
+  } catch (const InternalError&) {
+    return;
+  }
+  EXPECT_EQ(p.oracle->interpret(p.lowered, kernel), "") << kernel::print(kernel);
+}
+
 TEST(OpenclRegions, MatMulBiasGeluInTiles) {
   Blocks blocks;
   for (const auto& [m, k, n] :
@@ -180,6 +221,96 @@ TEST(OpenclRegions, NormalisationAndTwoOutputs) {
                {random_tensor({6, n}, 1), random_tensor({6, n}, 2)}, 1, true, true);
   }
   blocks.run();
+}
+
+// A long row is the work of a team: a thread for each lane, blocks beside each other and one after the other.
+TEST(OpenclRegions, RowsInTeams) {
+  Blocks blocks;
+  constexpr std::array<std::array<int64_t, 2>, 12> sizes = {{{3, 0},
+                                                             {1, 1},
+                                                             {7, 31},
+                                                             {7, 32},
+                                                             {5, 33},
+                                                             {9, 511},
+                                                             {2, 512},
+                                                             {3, 513},
+                                                             {1, 1025},
+                                                             {2, 2048},
+                                                             {5, 3000},
+                                                             {1, 9001}}};
+  for (const auto& [rows, n] : sizes) {
+    auto graph = std::make_unique<Graph>();
+    GraphBuilder b(*graph);
+    // Reduced over two axes of odd sizes where that is possible, under a symbol now and then.
+    const bool split = n % 3 == 0, symbolic = n % 2 == 1;
+    const Dim extent = symbolic ? Dim::symbol("n") : Dim(n);
+    const Shape shape = split ? Shape{rows, 3, symbolic ? extent : Dim(n / 3)} : Shape{rows, extent};
+    const std::vector<int64_t> sizes_of =
+        split ? std::vector<int64_t>{rows, 3, n / 3} : std::vector<int64_t>{rows, n};
+    const std::vector<int> axes = split ? std::vector<int>{1, 2} : std::vector<int>{1};
+    const Value x = b.input("x", {DataType::float32, shape});
+    const Value most = b.reduce(x, Combine::max, axes, true);
+    const Value shifted = b.map_broadcast(ScalarOp::sub, {x, most});
+    b.output(b.map_broadcast(ScalarOp::mul, {shifted, b.reduce(shifted, Combine::sum, axes, true)}), "y");
+    blocks.add(fmt::format("{} rows of {}", rows, n), std::move(graph), {random_tensor(sizes_of, 5)}, 1, true,
+               n == 1025);
+  }
+  // Nothing but the reduction, in other types.
+  for (const DataType type : {DataType::float16, DataType::float64, DataType::int32}) {
+    auto graph = std::make_unique<Graph>();
+    GraphBuilder b(*graph);
+    b.output(b.reduce(b.cast(b.input("x", {DataType::float32, {4, 1100}}), type), Combine::sum, {1}, false),
+             "y");
+    blocks.add(std::string(name_of(type)), std::move(graph), {random_tensor({4, 1100}, 6)}, 1, true);
+  }
+  blocks.run();
+}
+
+// A kernel without one of its barriers, or with one elsewhere, is refused by its text alone.
+TEST(OpenclRegions, EveryBarrierIsNeeded) {
+  const auto needed = [](const std::string& name, const Graph& graph, const std::vector<Tensor>& inputs) {
+    const schedule::Layouts layouts;
+    const Graph viewed = compiler::view_operands(graph);
+    const Prepared p = prepared(viewed, layouts, inputs);
+    ASSERT_EQ(interpreted(p), "") << name;
+    int barriers = 0;
+    for (const kernel::Kernel* right : {&p.lowered.kernel, &p.passed})
+      for (size_t i = 0; i < right->stmts.size(); ++i) {
+        if (right->stmts[i].kind != kernel::StmtKind::barrier) continue;
+        kernel::Kernel damaged = *right;
+        damaged.stmts[i] = kernel::Stmt{};
+        if (!is_reached(*right, static_cast<kernel::StmtId>(i))) continue;
+        ++barriers;
+        EXPECT_THROW(kernel::verify_synchronization(damaged), InternalError)
+            << name << ", without barrier " << i << "\n"
+            << kernel::print(*right);
+        // One statement earlier or later, and only for some threads.
+        for (const int by : {-1, 1}) expect_noticed(p, moved(*right, static_cast<kernel::StmtId>(i), by));
+        damaged = *right;
+        kernel::Builder builder = kernel::Builder::resume(damaged);
+        const kernel::StmtId barrier = builder.barrier();
+        damaged.stmts[i] = damaged.stmt(builder.branch(first_thread(damaged, builder), barrier));
+        EXPECT_THROW(kernel::verify(damaged), InternalError) << name;
+      }
+    EXPECT_GE(barriers, 2) << name;
+  };
+  Graph product, norm, attention;
+  GraphBuilder b(product), n(norm), a(attention);
+  b.output(gelu(b, b.matmul(b.input("x", {DataType::float32, {9, 40}}),
+                            b.input("w", {DataType::float32, {40, 12}}))),
+           "y");
+  needed("product", product, {random_tensor({9, 40}, 1), random_tensor({40, 12}, 2)});
+  const Value x = n.input("x", {DataType::float32, {6, 1100}});
+  const Value d = n.map_broadcast(ScalarOp::sub, {x, n.reduce(x, Combine::sum, {1}, true)});
+  n.output(
+      n.map_broadcast(ScalarOp::div, {d, n.reduce(n.map(ScalarOp::mul, {d, d}), Combine::sum, {1}, true)}),
+      "y");
+  needed("norm", norm, {random_tensor({6, 1100}, 3)});
+  const Value scores =
+      a.matmul(a.input("q", {DataType::float32, {2, 5, 8}}), a.input("k", {DataType::float32, {2, 8, 40}}));
+  a.output(a.matmul(softmax(a, scores), a.input("v", {DataType::float32, {2, 40, 8}})), "y");
+  needed("attention", attention,
+         {random_tensor({2, 5, 8}, 4), random_tensor({2, 8, 40}, 5), random_tensor({2, 40, 8}, 6)});
 }
 
 // Long runs: build/release/stress_devices.

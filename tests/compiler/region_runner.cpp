@@ -17,6 +17,7 @@
 #include "graph/interpreter/interpreter.h"
 #include "kernel/interpreter.h"
 #include "kernel/passes/pipeline.h"
+#include "kernel/synchronization.h"
 #include "kernel/verifier.h"
 
 namespace fusewise::test {
@@ -310,6 +311,7 @@ std::string RegionOracle::interpret(const schedule::LoweredKernel& lowered,
                                     const kernel::Kernel& kernel) const {
   try {
     kernel::verify(kernel);
+    kernel::verify_synchronization(kernel);
     std::vector<Guarded> buffers = buffers_of(*this, lowered);
     std::vector<kernel::BufferArgument> arguments;
     for (size_t i = 0; i < buffers.size(); ++i)

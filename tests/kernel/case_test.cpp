@@ -4,6 +4,8 @@
 //   syntax WORDS     parsing refuses with these words
 //   valid            the verifier accepts, and printing survives a round trip
 //   refused WORDS    the verifier refuses with these words
+//   synchronized     barriers stand where the text says that they are needed
+//   unsynchronized WORDS  one is missing: refused with these words
 //   run              the interpreter gives the expected values, in any order of blocks and threads
 //   fault KIND WORDS the interpreter reports this fault
 #include <fmt/format.h>
@@ -22,6 +24,7 @@
 #include "kernel/evaluate.h"
 #include "kernel/interpreter.h"
 #include "kernel/kernel.h"
+#include "kernel/synchronization.h"
 #include "kernel/verifier.h"
 
 namespace fusewise::kernel {
@@ -190,6 +193,12 @@ void run_case(const Case& c) {
     expect_error<InternalError>([&] { verify(kernel, Stage::final); }, words);
   } else if (verb == "valid") {
     EXPECT_NO_THROW(verify(kernel, Stage::final));
+  } else if (verb == "synchronized") {
+    verify(kernel);
+    EXPECT_NO_THROW(verify_synchronization(kernel));
+  } else if (verb == "unsynchronized") {
+    verify(kernel);
+    expect_error<InternalError>([&] { verify_synchronization(kernel); }, words);
   } else if (verb == "run") {
     verify(kernel);
     for (uint64_t seed = 1; seed <= 5; ++seed) run_once(kernel, Setting(c), seed);

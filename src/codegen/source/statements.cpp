@@ -115,10 +115,23 @@ std::string SourcePrinter::phase(size_t index, Launch& launch) {
   bound_.clear();
   scope(grid.children[0], 2);
   // The next block stores to what threads of this one may still be reading.
-  if (!shared_.empty()) line(2, fmt::format("{};", dialect_.barrier));
+  if (!shared_.empty() || wants_barrier(grid.children[0])) line(2, fmt::format("{};", dialect_.barrier));
   line(1, "}");
   line(0, "}");
   return std::move(out_);
+}
+
+// A loop with barriers inside ends with one, needed or not: pocl 3.1 loses what crosses from the last barrier of a loop of
+// a constant length to the statements behind it.
+bool SourcePrinter::wants_barrier(StmtId body) const {
+  StmtId last = body;
+  while (kernel_.stmt(last).kind == StmtKind::block && !kernel_.stmt(last).children.empty())
+    last = kernel_.stmt(last).children.back();
+  if (kernel_.stmt(last).kind == StmtKind::barrier) return false;
+  bool found = false;
+  kernel::visit_statements(kernel_, body,
+                           [&](StmtId id) { found = found || kernel_.stmt(id).kind == StmtKind::barrier; });
+  return found || (!in_threads_ && has_threads(body));
 }
 
 bool SourcePrinter::has_threads(StmtId id) const {
@@ -203,7 +216,7 @@ void SourcePrinter::loop(const Stmt& stmt, int indent) {
   const std::string step = stmt.value == 1 ? "++" + counter : fmt::format("{} += {}", counter, stmt.value);
   line(indent, fmt::format("for (long {0} = {1}; {0} < {2}; {3}) {{", counter, begin, end, step));
   scope(stmt.children[0], indent + 1);
-  if (!in_threads_ && has_threads(stmt.children[0])) line(indent + 1, fmt::format("{};", dialect_.barrier));
+  if (wants_barrier(stmt.children[0])) line(indent + 1, fmt::format("{};", dialect_.barrier));
   line(indent, "}");
   if (!is_simple) line(--indent, "}");
 }

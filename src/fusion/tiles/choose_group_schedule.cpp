@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "schedule/lower.h"
@@ -20,6 +21,9 @@ using schedule::StageChoice;
 namespace {
 
 constexpr int group_threads = 64;
+// Where a reduction has so many elements, more threads share them.
+constexpr int64_t long_reduction = 4096;
+constexpr int most_group_threads = 256;
 // A contraction: threads along each of two axes, results a thread computes along each, and the step of the reduction.
 constexpr int64_t side = 8, register_side = 4, reduction_step = 16;
 // Rows of a group that are tried, most first.
@@ -29,13 +33,19 @@ class Chooser {
  public:
   Chooser(const RegionForms& forms, const schedule::Layouts& layouts, const machine::Machine& machine,
           ReductionOrder order)
-      : forms_(forms), layouts_(layouts), machine_(machine), order_(order) {}
+      : forms_(forms), layouts_(layouts), machine_(machine), order_(order) {
+    bool is_long = false;
+    for (NodeId node : forms.region.nodes)
+      is_long = is_long || reduced_elements(node).value_or(0) >= long_reduction;
+    threads_ = std::min(is_long ? most_group_threads : group_threads, machine.most_threads);
+  }
 
   GroupSchedule choose() {
     if (try_schedule(contraction())) return result_;
     for (int64_t rows : row_tiles)
       if (try_schedule(one_nest(rows))) return result_;
-    try_schedule(phases());
+    for (bool all : {false, true})
+      if (try_schedule(phases(all))) return result_;
     return result_;
   }
 
@@ -44,12 +54,13 @@ class Chooser {
   const schedule::Layouts& layouts_;
   const machine::Machine& machine_;
   ReductionOrder order_;
+  int threads_ = 1;  // of a group
   GroupSchedule result_;
 
   bool try_schedule(Schedule schedule) {
     if (schedule.stages.empty()) return false;
     schedule.order = order_;
-    schedule.threads = std::min(group_threads, machine_.most_threads);
+    schedule.threads = threads_;
     const schedule::TreeResult built = schedule::build_tree(forms_, schedule, layouts_);
     result_ = {built.verdict, std::move(schedule), built.tree};
     if (!built.verdict.allowed()) return false;
@@ -67,6 +78,39 @@ class Chooser {
     return form(node).accumulation && form(node).accumulation->multiply_add;
   }
 
+  // Of a reduction in lanes; nothing where it is none, or of a number of elements that is known at run time only.
+  std::optional<int64_t> reduced_elements(NodeId node) const {
+    if (!is_reduction(node)) return std::nullopt;
+    Dim elements = 1;
+    for (const graph::Axis& a : form(node).axes)
+      if (a.reduction) elements = elements * a.extent;
+    return elements.constant();
+  }
+  bool is_reduction(NodeId node) const {
+    return form(node).accumulation && !form(node).accumulation->sequential;
+  }
+
+  // A thread for each lane, and as many blocks at a time as there are and as the group has threads for. Short rows are
+  // not worth the barriers.
+  int team_of(NodeId node) const {
+    const int lanes = order_.lanes;
+    const std::optional<int64_t> elements = reduced_elements(node);
+    if (!is_reduction(node) || threads_ % lanes != 0 || threads_ == 1 ||
+        elements.value_or(2 * lanes) < 2 * lanes)
+      return 1;
+    const int64_t blocks =
+        elements && order_.block < schedule::unlimited_block ? *elements / order_.block : 1;
+    int team = lanes;
+    while (team / lanes * 2 <= blocks && threads_ % (team * 2) == 0) team *= 2;
+    return team;
+  }
+  // The results of the region's reductions that a group computes at a time.
+  int64_t teams() const {
+    int most = 1;
+    for (NodeId node : forms_.region.nodes) most = std::max(most, team_of(node));
+    return threads_ / most;
+  }
+
   StageChoice stage_of(NodeId node) const {
     StageChoice s;
     s.node = node;
@@ -81,6 +125,7 @@ class Chooser {
       s.loops.push_back({a, 1});
       ++s.thread_loops;
     }
+    s.team = team_of(s.node);
   }
   void add_grid(StageChoice& s, int axis, int64_t tile) const {
     if (extent(s.node, axis).is(1)) return;
@@ -167,7 +212,7 @@ class Chooser {
 
   // Blocks of about as many elements as there are threads, the innermost axes first.
   void add_block(StageChoice& s) const {
-    int64_t room = group_threads;
+    int64_t room = threads_ / team_of(s.node);
     std::vector<int64_t> tiles(static_cast<size_t>(rank(s.node)), 1);
     for (int a = rank(s.node); a-- > 0;) {
       const int64_t most = extent(s.node, a).constant().value_or(room);
@@ -196,7 +241,7 @@ class Chooser {
       for (int a = 0; a < rank(root); ++a)
         if (common[static_cast<size_t>(a)] && !extent(root, a).is(1)) last = a;
       for (int a = 0; a < rank(root); ++a)
-        if (common[static_cast<size_t>(a)]) add_grid(r, a, a == last ? rows : 1);
+        if (common[static_cast<size_t>(a)]) add_grid(r, a, a == last ? std::min(rows, teams()) : 1);
     }
     spread(r);
     for (NodeId node : nodes) {
@@ -229,11 +274,11 @@ class Chooser {
     return common;
   }
 
-  // --- 3: one phase after the other
-  Schedule phases() {
+  // --- 3: one phase after the other; `all`: every member is stored, because one body of many would be too long
+  Schedule phases(bool all) {
     Schedule schedule;
     std::map<NodeId, int> ready;  // of any member: the first phase that may read it
-    const std::vector<NodeId> nodes = stored();
+    const std::vector<NodeId> nodes = all ? forms_.region.nodes : stored();
     for (NodeId node : forms_.region.nodes) {
       int phase = 0;
       for (NodeId operand : member_operands(node)) phase = std::max(phase, ready.at(operand));

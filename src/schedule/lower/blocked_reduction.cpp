@@ -21,17 +21,6 @@ constexpr int64_t most_levels = 31;
 
 }  // namespace
 
-struct Lowering::Blocks {
-  int stage = 0;
-  Box box;
-  DataType type = DataType::undefined;
-  Combine combine = Combine::sum;
-  ReductionOrder order;
-  Dim extent;            // elements reduced
-  int64_t elements = 1;  // of the register tile
-  bool along_reduction = false;
-};
-
 // Element `index` of the row-major reduction at the tile's coordinates.
 ExprId Lowering::element(const Blocks& blocks, const Coordinates& parallel, ExprId index, ExprId mask) {
   const NodeId node = stage(blocks.stage).node;
@@ -49,7 +38,7 @@ ExprId Lowering::element(const Blocks& blocks, const Coordinates& parallel, Expr
   return convert(body_value(node, static_cast<int>(form.body.size()) - 1, axes, mask, done), blocks.type);
 }
 
-StmtId Lowering::emit_blocked_reduction(int index, const Box& box) {
+Lowering::Blocks Lowering::blocks_of(int index, const Box& box) {
   const Stage& s = stage(index);
   const Form& form = forms_.form(s.node);
   Blocks blocks;
@@ -62,7 +51,17 @@ StmtId Lowering::emit_blocked_reduction(int index, const Box& box) {
   for (const graph::Axis& a : form.axes)
     if (a.reduction) blocks.extent = blocks.extent * a.extent;
   blocks.along_reduction = s.vector_axis >= form.parallel_axes();
+  return blocks;
+}
 
+bool Lowering::is_one_block(const Blocks& blocks) {
+  return blocks.order.block >= unlimited_block ||
+         builder_.range(dim_expr(blocks.extent)).high <= blocks.order.block;
+}
+
+StmtId Lowering::emit_blocked_reduction(int index, const Box& box) {
+  const Form& form = forms_.form(stage(index).node);
+  Blocks blocks = blocks_of(index, box);
   const Tile tile = tile_of(index, box);
   blocks.elements = tile.elements;
   check(!blocks.along_reduction || tile.elements == 1,
@@ -70,18 +69,16 @@ StmtId Lowering::emit_blocked_reduction(int index, const Box& box) {
   std::vector<StmtId> statements;
   const BufferId partial = register_buffer("partial", blocks.type, blocks.elements, statements);
   const ExprId extent = dim_expr(blocks.extent);
-  const auto at_hand = block_of_.find(s.node);
+  const auto at_hand = block_of_.find(stage(index).node);
   const auto one_block = [&](ExprId base, ExprId length) {
     return blocks.along_reduction ? vector_lanes(blocks, partial, base, length)
                                   : parallel_lanes(blocks, partial, base, length);
   };
-  const bool single =
-      blocks.order.block >= unlimited_block || builder_.range(extent).high <= blocks.order.block;
   if (at_hand != block_of_.end()) {
     const ExprId inner = dim_expr(elements_per_index(form));
     statements.push_back(one_block(builder_.mul(at_hand->second.low, inner),
                                    builder_.mul(at_hand->second.extent.value, inner)));
-  } else if (single) {
+  } else if (is_one_block(blocks)) {
     statements.push_back(one_block(zero(), extent));
   } else {
     const ExprId fits = builder_.less(extent, builder_.integer(blocks.order.block + 1));
@@ -102,6 +99,11 @@ StmtId Lowering::emit_blocked_reduction(int index, const Box& box) {
     store_element(index, last.coordinates, result, last.mask, stores);
   statements.push_back(over_tile(last, builder_.block(std::move(stores))));
   return builder_.block(std::move(statements));
+}
+
+ExprId Lowering::joined_lanes(const Blocks& blocks, ExprId mine, ExprId theirs, ExprId other, ExprId length) {
+  const ExprId sum = combined(blocks.combine, blocks.type, mine, theirs);
+  return builder_.apply(ScalarOp::select, {blocks.type, 1}, builder_.less(other, length), sum, mine);
 }
 
 // Accumulators [lane][tile element].
@@ -159,10 +161,8 @@ StmtId Lowering::parallel_lanes(const Blocks& blocks, BufferId result, ExprId ba
     statements.push_back(for_lanes(width, [&](ExprId lane, const Tile& tile) {
       const ExprId other = builder_.add(lane, builder_.integer(width));
       const ExprId mine = builder_.load(acc, place(lane, tile));
-      const ExprId sum = combined(blocks.combine, blocks.type, mine, builder_.load(acc, place(other, tile)));
-      const ExprId present = builder_.less(other, length);
-      return builder_.store(acc, place(lane, tile),
-                            builder_.apply(ScalarOp::select, {blocks.type, 1}, present, sum, mine));
+      const ExprId theirs = builder_.load(acc, place(other, tile));
+      return builder_.store(acc, place(lane, tile), joined_lanes(blocks, mine, theirs, other, length));
     }));
   }
   const Tile tile = tile_of(blocks.stage, blocks.box);
@@ -216,10 +216,8 @@ StmtId Lowering::vector_lanes(const Blocks& blocks, BufferId result, ExprId base
   for (int width = lanes / 2; width >= 1; width /= 2) {
     statements.push_back(for_lanes(width, [&](ExprId v) {
       const ExprId other = builder_.add(v, builder_.integer(width));
-      const ExprId mine = builder_.load(fold, v);
-      const ExprId sum = combined(blocks.combine, blocks.type, mine, builder_.load(fold, other));
-      const ExprId present = builder_.less(other, length);
-      return builder_.store(fold, v, builder_.apply(ScalarOp::select, {blocks.type, 1}, present, sum, mine));
+      const ExprId mine = builder_.load(fold, v), theirs = builder_.load(fold, other);
+      return builder_.store(fold, v, joined_lanes(blocks, mine, theirs, other, length));
     }));
   }
   statements.push_back(builder_.store(result, zero(), builder_.load(fold, zero())));
@@ -231,80 +229,95 @@ StmtId Lowering::vector_lanes(const Blocks& blocks, BufferId result, ExprId base
 StmtId Lowering::merge_blocks(const Blocks& blocks, BufferId partial,
                               const std::function<StmtId(ExprId, ExprId)>& one_block) {
   const ExprId extent = dim_expr(blocks.extent), block = builder_.integer(blocks.order.block);
-  const ExprId count =
-      builder_.floor_div(builder_.add(extent, builder_.integer(blocks.order.block - 1)), block);
-  const auto constant = builder_.constant_value(count);
-  const int64_t levels = constant ? std::bit_width(static_cast<uint64_t>(*constant)) : most_levels;
-  const Type index{DataType::int64, 1};
   std::vector<StmtId> statements;
+  const Counter counter = place_counter(blocks, statements);
+  statements.push_back(serial_loop("block", counter.count, [&](ExprId b) {
+    const ExprId base = builder_.mul(b, block);
+    return builder_.block({one_block(base, builder_.min(block, builder_.sub(extent, base))),
+                           count_block(blocks, counter, partial, b)});
+  }));
+  statements.push_back(merge_counted(blocks, counter, partial));
+  return builder_.block(std::move(statements));
+}
+
+Lowering::Counter Lowering::place_counter(const Blocks& blocks, std::vector<StmtId>& statements) {
+  const ExprId block = builder_.integer(blocks.order.block);
+  Counter counter;
+  counter.levels = most_levels;
+  counter.count = builder_.floor_div(
+      builder_.add(dim_expr(blocks.extent), builder_.integer(blocks.order.block - 1)), block);
+  if (const auto constant = builder_.constant_value(counter.count))
+    counter.levels = std::bit_width(static_cast<uint64_t>(*constant));
   kernel::Buffer buffer;
   buffer.name = "stack";
   buffer.element = blocks.type;
   buffer.scope = Scope::scratch;
   buffer.written = true;
-  buffer.size = builder_.integer(levels * blocks.elements);
-  const BufferId stack = builder_.buffer(buffer);
-  statements.push_back(builder_.allocate(stack));
+  buffer.size = builder_.integer(counter.levels * blocks.elements);
+  counter.stack = builder_.buffer(buffer);
+  statements.push_back(builder_.allocate(counter.stack));
+  return counter;
+}
 
-  const auto low_bits = [&](ExprId value, ExprId bits) {
-    const ExprId mask = builder_.sub(builder_.native(Native::shift_left, index, builder_.integer(1), bits),
-                                     builder_.integer(1));
-    return builder_.apply(ScalarOp::and_, index, value, mask);
+// The tile's elements at a level of the counter: their places in the stack and in a tile.
+StmtId Lowering::over_level(const Blocks& blocks, ExprId level,
+                            const std::function<StmtId(ExprId, ExprId)>& body) {
+  const Tile tile = tile_of(blocks.stage, blocks.box);
+  const ExprId slot = builder_.add(builder_.mul(level, builder_.integer(blocks.elements)), tile.position);
+  return over_tile(tile, body(slot, tile.position));
+}
+
+StmtId Lowering::merge_level(const Blocks& blocks, const Counter& counter, BufferId partial, ExprId level) {
+  return over_level(blocks, level, [&](ExprId slot, ExprId place) {
+    return builder_.store(partial, place,
+                          combined(blocks.combine, blocks.type, builder_.load(counter.stack, slot),
+                                   builder_.load(partial, place)));
+  });
+}
+
+// The block of this number is done.
+StmtId Lowering::count_block(const Blocks& blocks, const Counter& counter, BufferId partial, ExprId number) {
+  const Type index{DataType::int64, 1};
+  const ExprId one = builder_.integer(1), next = builder_.add(number, one);
+  const auto ends_in_zeros = [&](ExprId bits) {
+    const ExprId mask = builder_.sub(builder_.native(Native::shift_left, index, one, bits), one);
+    return builder_.apply(ScalarOp::equal, {DataType::boolean, 1},
+                          builder_.apply(ScalarOp::and_, index, next, mask), zero());
   };
-  const auto is_zero = [&](ExprId a) {
-    return builder_.apply(ScalarOp::equal, {DataType::boolean, 1}, a, zero());
-  };
-  const auto each = [&](const std::function<StmtId(ExprId slot, const Tile&)>& body, ExprId level) {
-    const Tile tile = tile_of(blocks.stage, blocks.box);
-    const ExprId slot = builder_.add(builder_.mul(level, builder_.integer(blocks.elements)), tile.position);
-    return over_tile(tile, body(slot, tile));
-  };
-  const auto merge = [&](ExprId level) {
-    return each(
-        [&](ExprId slot, const Tile& tile) {
-          const ExprId sum = combined(blocks.combine, blocks.type, builder_.load(stack, slot),
-                                      builder_.load(partial, tile.position));
-          return builder_.store(partial, tile.position, sum);
-        },
-        level);
-  };
-  statements.push_back(serial_loop("block", count, [&](ExprId b) {
-    std::vector<StmtId> inner;
-    const ExprId base = builder_.mul(b, block), next = builder_.add(b, builder_.integer(1));
-    inner.push_back(one_block(base, builder_.min(block, builder_.sub(extent, base))));
-    inner.push_back(serial_loop("level", builder_.integer(levels), [&](ExprId level) {
-      return builder_.branch(is_zero(low_bits(next, builder_.add(level, builder_.integer(1)))), merge(level));
-    }));
-    inner.push_back(serial_loop("level", builder_.integer(levels), [&](ExprId level) {
-      const ExprId reached = is_zero(low_bits(next, level));
-      const ExprId beyond = is_zero(low_bits(next, builder_.add(level, builder_.integer(1))));
-      const ExprId here =
-          builder_.logical_and(reached, builder_.apply(ScalarOp::not_, {DataType::boolean, 1}, beyond));
-      return builder_.branch(here, each(
-                                       [&](ExprId slot, const Tile& tile) {
-                                         return builder_.store(stack, slot,
-                                                               builder_.load(partial, tile.position));
-                                       },
-                                       level));
-    }));
-    return builder_.block(std::move(inner));
-  }));
+  const ExprId levels = builder_.integer(counter.levels);
+  const StmtId merge = serial_loop("level", levels, [&](ExprId level) {
+    return builder_.branch(ends_in_zeros(builder_.add(level, one)),
+                           merge_level(blocks, counter, partial, level));
+  });
+  const StmtId keep = serial_loop("level", levels, [&](ExprId level) {
+    const ExprId beyond = ends_in_zeros(builder_.add(level, one));
+    const ExprId here = builder_.logical_and(ends_in_zeros(level),
+                                             builder_.apply(ScalarOp::not_, {DataType::boolean, 1}, beyond));
+    return builder_.branch(here, over_level(blocks, level, [&](ExprId slot, ExprId place) {
+                             return builder_.store(counter.stack, slot, builder_.load(partial, place));
+                           }));
+  });
+  return builder_.block({merge, keep});
+}
+
+StmtId Lowering::merge_counted(const Blocks& blocks, const Counter& counter, BufferId partial) {
+  const Type index{DataType::int64, 1};
   const VariableId have = builder_.variable("have", index, true);
-  statements.push_back(builder_.assign(have, zero()));
-  statements.push_back(serial_loop("level", builder_.integer(levels), [&](ExprId level) {
-    const ExprId bit =
-        builder_.apply(ScalarOp::and_, index, builder_.native(Native::shift_right, index, count, level),
-                       builder_.integer(1));
-    const StmtId first = each(
-        [&](ExprId slot, const Tile& tile) {
-          return builder_.store(partial, tile.position, builder_.load(stack, slot));
-        },
-        level);
-    const StmtId take = builder_.branch(is_zero(builder_.read(have)), first, merge(level));
+  const StmtId none_yet = builder_.assign(have, zero());
+  const StmtId levels = serial_loop("level", builder_.integer(counter.levels), [&](ExprId level) {
+    const ExprId bit = builder_.apply(ScalarOp::and_, index,
+                                      builder_.native(Native::shift_right, index, counter.count, level),
+                                      builder_.integer(1));
+    const StmtId first = over_level(blocks, level, [&](ExprId slot, ExprId place) {
+      return builder_.store(partial, place, builder_.load(counter.stack, slot));
+    });
+    const ExprId is_first =
+        builder_.apply(ScalarOp::equal, {DataType::boolean, 1}, builder_.read(have), zero());
+    const StmtId take = builder_.branch(is_first, first, merge_level(blocks, counter, partial, level));
     return builder_.branch(builder_.less(zero(), bit),
                            builder_.block({take, builder_.assign(have, builder_.integer(1))}));
-  }));
-  return builder_.block(std::move(statements));
+  });
+  return builder_.block({none_yet, levels});
 }
 
 }  // namespace fusewise::schedule

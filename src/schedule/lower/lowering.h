@@ -2,7 +2,7 @@
 // every producer needs), evaluate.cpp (a value at given coordinates), stages.cpp (loop nests and elementwise
 // bodies), accumulate.cpp (contractions and windows), blocked_reduction.cpp (reductions in lanes and blocks),
 // running_state.cpp (reductions over blocks of their axis, and in parts), threads.cpp (what the threads of a group
-// compute together).
+// compute together), team_reduction.cpp (reductions by several threads each).
 #pragma once
 
 #include <functional>
@@ -192,12 +192,37 @@ class Lowering : Emitter {
   Dim elements_per_index(const Form& form) const;
 
   // --- blocked_reduction.cpp
-  struct Blocks;
+  struct Blocks {
+    int stage = 0;
+    Box box;
+    DataType type = DataType::undefined;
+    Combine combine = Combine::sum;
+    ReductionOrder order;
+    Dim extent;            // elements reduced
+    int64_t elements = 1;  // of the register tile
+    bool along_reduction = false;
+  };
+  // The binary counter of completed blocks: results by level.
+  struct Counter {
+    BufferId stack = kernel::none;
+    int64_t levels = 0;
+    ExprId count = kernel::none;  // of blocks
+  };
   StmtId emit_blocked_reduction(int stage, const Box& box);
+  Blocks blocks_of(int stage, const Box& box);
+  bool is_one_block(const Blocks& blocks);
   StmtId parallel_lanes(const Blocks& blocks, BufferId result, ExprId base, ExprId length);
   StmtId vector_lanes(const Blocks& blocks, BufferId result, ExprId base, ExprId length);
+  // Lane `mine` of the tree takes lane number `other`, if the block has such a lane.
+  ExprId joined_lanes(const Blocks& blocks, ExprId mine, ExprId theirs, ExprId other, ExprId length);
   StmtId merge_blocks(const Blocks& blocks, BufferId result,
                       const std::function<StmtId(ExprId, ExprId)>& one_block);
+  // `partial`: the result of the block of this number, or of all in the end.
+  Counter place_counter(const Blocks& blocks, std::vector<StmtId>& statements);
+  StmtId over_level(const Blocks& blocks, ExprId level, const std::function<StmtId(ExprId, ExprId)>& body);
+  StmtId merge_level(const Blocks& blocks, const Counter& counter, BufferId partial, ExprId level);
+  StmtId count_block(const Blocks& blocks, const Counter& counter, BufferId partial, ExprId number);
+  StmtId merge_counted(const Blocks& blocks, const Counter& counter, BufferId partial);
   ExprId element(const Blocks& blocks, const Coordinates& parallel, ExprId index, ExprId mask);
 
   // --- threads.cpp
@@ -218,6 +243,26 @@ class Lowering : Emitter {
   StmtId where(ExprId condition, StmtId body);
   std::vector<int> steps_of(int index) const;
   bool reads_any(int index, const std::vector<int>& stages) const;
+
+  // --- team_reduction.cpp
+  struct Team {
+    Blocks blocks;
+    int64_t lanes, slots, teams;   // of a block; blocks at a time; teams of a group
+    ExprId lane, slot, number;     // the thread's: its lane, its block of those at a time, its team
+    BufferId of_lanes, of_blocks;  // shared: results by thread, and by slot of a team
+    ExprId is_first;               // the first thread of a team keeps its results
+    bool counts = false;           // there may be several blocks
+    bool is_repeated = true;       // there are several passes
+  };
+  StmtId emit_team_reduction(int index, const Box& box);
+  Team team_of(int index, const Box& box);
+  StmtId team_pass(const Team& team, const ThreadTile& tile);
+  StmtId keep_single_block(const Team& team, const ThreadTile& tile);
+  void store_team_result(const Team& team, const ThreadTile& tile, BufferId partial,
+                         std::vector<StmtId>& statements);
+  StmtId reduce_lane(const Team& team, const ThreadTile& tile, ExprId first, ExprId length);
+  StmtId join_team_lanes(const Team& team, ExprId length, BufferId result, ExprId place);
+  BufferId shared_buffer(const char* name, DataType type, int64_t elements);
 
   const Stage& stage(int index) const { return tree_.stages[static_cast<size_t>(index)]; }
   const Shape& shape_of(NodeId node) const { return forms_.graph->type({node, 0}).shape; }

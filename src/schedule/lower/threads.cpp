@@ -78,7 +78,7 @@ void Lowering::emit_group_attached(int index, int depth, const Box& box, std::ve
     statements.push_back(emit_child(child, child_box));
     unseen.push_back(child);
   }
-  statements.push_back(builder_.barrier());
+  if (reads_any(index, unseen)) statements.push_back(builder_.barrier());
 }
 
 StmtId Lowering::where(ExprId condition, StmtId body) {
@@ -128,6 +128,7 @@ Lowering::ThreadTile Lowering::thread_tile(int index, const Box& box, const std:
 }
 
 StmtId Lowering::emit_threads(int index, const Box& box) {
+  if (stage(index).team > 1) return emit_team_reduction(index, box);
   const std::vector<ExprId> trips = thread_trips(index, box);
   ExprId total = builder_.integer(1);
   for (ExprId t : trips) total = builder_.mul(total, t);

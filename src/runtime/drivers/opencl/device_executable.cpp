@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -53,14 +54,18 @@ std::string source_of(const program::Program& program) {
 }  // namespace
 
 struct DeviceExecutable::State {
-  explicit State(program::Program given)
+  State(program::Program given, bool poisoned)
       : program(std::move(given)),
+        poison(poisoned),
         device(chosen_device(program)),
         kernels(device->compile(source_of(program), build_options(device->facts()))) {
     load();
   }
 
   void load();
+  DeviceMemory filled(size_t bytes, char with) const;
+  void show_step(const Step& step, size_t index, const std::vector<const DeviceMemory*>& memory,
+                 const RunOptions& options) const;
   void run_steps(const std::vector<Step>& steps, const std::vector<const DeviceMemory*>& memory,
                  const SymbolValues& symbols, const RunOptions& options) const;
   void run_step(const Step& step, const std::vector<const DeviceMemory*>& memory,
@@ -69,12 +74,19 @@ struct DeviceExecutable::State {
              const RunOptions& options);
 
   program::Program program;
+  bool poison;
   std::unique_ptr<Device> device;
   DeviceProgram kernels;
   std::map<program::BufferId, DeviceMemory> residents;
   int64_t resident_bytes = 0;
   std::mutex mutex;
 };
+
+DeviceMemory DeviceExecutable::State::filled(size_t bytes, char with) const {
+  DeviceMemory memory = device->allocate(bytes);
+  device->write(memory, std::vector<char>(bytes, with).data());
+  return memory;
+}
 
 // Constants are written and once steps run.
 void DeviceExecutable::State::load() {
@@ -93,11 +105,12 @@ void DeviceExecutable::State::load() {
       throw UnsupportedError("not supported yet: parts of buffers on an OpenCL device");
     if (buffer.kind != BufferKind::constant && buffer.kind != BufferKind::once) continue;
     const auto bytes = static_cast<size_t>(buffer.bytes.value());
-    DeviceMemory& place = residents.emplace(id, device->allocate(bytes)).first->second;
+    const bool fill = buffer.kind == BufferKind::once && (buffer.zero_fill || poison);
+    DeviceMemory& place =
+        residents.emplace(id, fill ? filled(bytes, buffer.zero_fill ? 0 : '\xFF') : device->allocate(bytes))
+            .first->second;
     if (buffer.kind == BufferKind::constant)
       device->write(place, program.constants[buffer.index].bytes.span.data());
-    else if (buffer.zero_fill)
-      device->write(place, std::vector<char>(bytes, 0).data());
     memory[id] = &place;
     resident_bytes += static_cast<int64_t>(bytes);
   }
@@ -128,10 +141,24 @@ void DeviceExecutable::State::run_steps(const std::vector<Step>& steps,
   for (size_t i = 0; i < steps.size(); ++i) {
     const Clock::time_point start = Clock::now();
     run_step(steps[i], memory, symbols);
+    if (options.after_step) show_step(steps[i], i, memory, options);
     if (options.step_seconds.empty()) continue;
     device->wait();
     options.step_seconds[i] += std::chrono::duration<double>(Clock::now() - start).count();
   }
+}
+
+void DeviceExecutable::State::show_step(const Step& step, size_t index,
+                                        const std::vector<const DeviceMemory*>& memory,
+                                        const RunOptions& options) const {
+  std::vector<std::vector<char>> copies;
+  std::vector<void*> pointers;
+  for (program::BufferId id : step.buffers) {
+    copies.emplace_back(std::max<size_t>(memory[id]->bytes(), 1));
+    device->read(*memory[id], copies.back().data());
+    pointers.push_back(copies.back().data());
+  }
+  options.after_step(index, pointers);
 }
 
 Status DeviceExecutable::State::run(const Binding& binding, std::span<const void* const> inputs,
@@ -149,7 +176,8 @@ Status DeviceExecutable::State::run(const Binding& binding, std::span<const void
       memory[id] = &resident->second;
       continue;
     }
-    own[id] = device->allocate(static_cast<size_t>(binding.buffer_bytes[id]));
+    const auto bytes = static_cast<size_t>(binding.buffer_bytes[id]);
+    own[id] = poison ? filled(bytes, '\xFF') : device->allocate(bytes);
     memory[id] = &own[id];
     if (buffer.kind == BufferKind::input) device->write(own[id], inputs[buffer.index]);
     if (buffer.kind == BufferKind::dims) device->write(own[id], binding.dims_values[id].data());
@@ -159,13 +187,26 @@ Status DeviceExecutable::State::run(const Binding& binding, std::span<const void
   return Status::success();
 }
 
-DeviceExecutable::DeviceExecutable(program::Program program)
-    : state_(std::make_unique<State>(std::move(program))) {}
+DeviceExecutable::DeviceExecutable(program::Program program, bool poison)
+    : state_(std::make_unique<State>(std::move(program), poison)) {}
 DeviceExecutable::~DeviceExecutable() = default;
 
 const program::Program& DeviceExecutable::program() const { return state_->program; }
 std::string DeviceExecutable::device_name() const { return state_->device->facts().name; }
 int64_t DeviceExecutable::resident_bytes() const { return state_->resident_bytes; }
+
+program::Program DeviceExecutable::with_once_results() const {
+  program::Program result = state_->program;
+  for (program::BufferId id = 0; id < result.buffers.size(); ++id) {
+    program::Buffer& buffer = result.buffers[id];
+    if (buffer.kind != BufferKind::once) continue;
+    const DeviceMemory& memory = state_->residents.at(id);
+    std::vector<std::byte> bytes(memory.bytes());
+    state_->device->read(memory, bytes.data());
+    buffer.content = program::own_bytes(std::move(bytes));
+  }
+  return result;
+}
 
 std::shared_ptr<const Binding> DeviceExecutable::bind(
     std::span<const std::vector<int64_t>> input_shapes) const {

@@ -17,17 +17,19 @@ class DeviceExecutable {
  public:
   // Compiles the kernels for the first device that computes as IEEE 754 says; FUSEWISE_OPENCL_PLATFORM names a part of
   // the platform's name. Throws UserError where there is none, or where its driver does not compile them.
-  explicit DeviceExecutable(program::Program program);
+  // `poison`: what a run has not written yet holds 0xFF bytes (NaN).
+  explicit DeviceExecutable(program::Program program, bool poison = false);
   ~DeviceExecutable();
 
   const program::Program& program() const;
   std::string device_name() const;
   int64_t resident_bytes() const;
 
-  // As those of Executable.
+  // As those of Executable; after_step sees copies.
   std::shared_ptr<const Binding> bind(std::span<const std::vector<int64_t>> input_shapes) const;
   Status run(const Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
              const RunOptions& options = {}) const noexcept;
+  program::Program with_once_results() const;
 
  private:
   struct State;
