@@ -55,12 +55,14 @@ class Walk {
   AliasRoots roots_;
   Uniformity uniformity_;
   std::vector<bool> watched_;
+  VariableId thread_ = none;
 
   // Each loop over threads is entered and left by all of them together.
   void find_threads(StmtId id) {
     const Stmt& stmt = kernel_.stmt(id);
     if (stmt.kind == StmtKind::loop && stmt.loop == LoopKind::thread) {
       Interval interval;
+      thread_ = stmt.target;
       return walk(stmt.children[0], interval);
     }
     for (StmtId child : stmt.children) find_threads(child);
@@ -100,8 +102,27 @@ class Walk {
     }
   }
 
+  enum class Along : uint8_t { uniform, one_to_one, unknown };
+  // How an index moves with the number of the thread: not at all, or to another place for each.
+  Along along_threads(ExprId id) const {
+    if (!uniformity_.varies(id)) return Along::uniform;
+    const Expr& e = kernel_.expr(id);
+    if (e.kind == ExprKind::read)
+      return static_cast<VariableId>(e.value) == thread_ ? Along::one_to_one : Along::unknown;
+    if (e.kind != ExprKind::apply) return Along::unknown;
+    const auto is_scale = [&](ExprId factor) {
+      return kernel_.expr(factor).kind == ExprKind::constant && kernel_.expr(factor).value != 0;
+    };
+    const bool is_sum = e.op == ScalarOp::add || e.op == ScalarOp::sub;
+    if (is_sum && !uniformity_.varies(e.a)) return along_threads(e.b);
+    if (is_sum && !uniformity_.varies(e.b)) return along_threads(e.a);
+    if (e.op == ScalarOp::mul && is_scale(e.a)) return along_threads(e.b);
+    if (e.op == ScalarOp::mul && is_scale(e.b)) return along_threads(e.a);
+    return Along::unknown;
+  }
+
   Access access(BufferId buffer, ExprId index) const {
-    bool comparable = uniformity_.varies(index);
+    bool comparable = along_threads(index) == Along::one_to_one;
     ExpressionVisitor(kernel_).visit(index, [&](ExprId e) {
       const Expr& expr = kernel_.expr(e);
       const bool is_mutable =
@@ -128,9 +149,9 @@ class Walk {
     for (const Access& other : earlier) {
       if (roots_.root(other.buffer) != roots_.root(now.buffer)) continue;
       if (other.comparable && other == now) continue;
-      throw InternalError(
-          fmt::format("kernel '{}': between a store to '{}' and a load from it by another thread stands no barrier: {}",
-                      kernel_.name, kernel_.buffers[now.buffer].name, statement_text(kernel_, id)));
+      throw InternalError(fmt::format(
+          "kernel '{}': between a store to '{}' and a load from it by another thread stands no barrier: {}",
+          kernel_.name, kernel_.buffers[now.buffer].name, statement_text(kernel_, id)));
     }
   }
 

@@ -1,9 +1,9 @@
 // Whether barriers stand where the threads of a block need them, told from the text of the kernel alone.
 //
 // Between two barriers a thread must not read what another one stores, in memory that they share or in an argument. Two
-// accesses count as one thread's own if they have the same index, made of the same values, and the index depends on the
-// thread: that it differs from thread to thread, and that two stores do not meet, is for the interpreter to see. Any other
-// pair of a store and a load of one buffer, in either order, with a way from one to the other on which no barrier stands,
+// accesses count as one thread's own if they have the same index, made of the same values, that is another one for each
+// thread (a multiple of its number, and what is the same for all). That two stores do not meet is for the interpreter to
+// see. Any other pair of a store and a load of one buffer, in either order, with a way from one to the other on which no barrier stands,
 // is refused, loops around both included. (That all threads reach a barrier is the verifier's rule.)
 #pragma once
 

@@ -296,19 +296,21 @@ TEST(OpenclRegions, EveryBarrierIsNeeded) {
   };
   Graph product, norm, attention;
   GraphBuilder b(product), n(norm), a(attention);
-  b.output(gelu(b, b.matmul(b.input("x", {DataType::float32, {9, 40}}),
-                            b.input("w", {DataType::float32, {40, 12}}))),
-           "y");
+  const Value left = b.input("x", {DataType::float32, {9, 40}});
+  const Value right = b.input("w", {DataType::float32, {40, 12}});
+  b.output(gelu(b, b.matmul(left, right)), "y");
   needed("product", product, {random_tensor({9, 40}, 1), random_tensor({40, 12}, 2)});
+
   const Value x = n.input("x", {DataType::float32, {6, 1100}});
   const Value d = n.map_broadcast(ScalarOp::sub, {x, n.reduce(x, Combine::sum, {1}, true)});
-  n.output(
-      n.map_broadcast(ScalarOp::div, {d, n.reduce(n.map(ScalarOp::mul, {d, d}), Combine::sum, {1}, true)}),
-      "y");
+  const Value squares = n.reduce(n.map(ScalarOp::mul, {d, d}), Combine::sum, {1}, true);
+  n.output(n.map_broadcast(ScalarOp::div, {d, squares}), "y");
   needed("norm", norm, {random_tensor({6, 1100}, 3)});
-  const Value scores =
-      a.matmul(a.input("q", {DataType::float32, {2, 5, 8}}), a.input("k", {DataType::float32, {2, 8, 40}}));
-  a.output(a.matmul(softmax(a, scores), a.input("v", {DataType::float32, {2, 40, 8}})), "y");
+
+  const Value q = a.input("q", {DataType::float32, {2, 5, 8}});
+  const Value k = a.input("k", {DataType::float32, {2, 8, 40}});
+  const Value v = a.input("v", {DataType::float32, {2, 40, 8}});
+  a.output(a.matmul(softmax(a, a.matmul(q, k)), v), "y");
   needed("attention", attention,
          {random_tensor({2, 5, 8}, 4), random_tensor({2, 8, 40}, 5), random_tensor({2, 40, 8}, 6)});
 }

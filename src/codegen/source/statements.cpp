@@ -115,23 +115,17 @@ std::string SourcePrinter::phase(size_t index, Launch& launch) {
   bound_.clear();
   scope(grid.children[0], 2);
   // The next block stores to what threads of this one may still be reading.
-  if (!shared_.empty() || wants_barrier(grid.children[0])) line(2, fmt::format("{};", dialect_.barrier));
+  if (!shared_.empty()) line(2, fmt::format("{};", dialect_.barrier));
   line(1, "}");
   line(0, "}");
   return std::move(out_);
 }
 
-// A loop with barriers inside ends with one, needed or not: pocl 3.1 loses what crosses from the last barrier of a loop of
-// a constant length to the statements behind it.
-bool SourcePrinter::wants_barrier(StmtId body) const {
-  StmtId last = body;
-  while (kernel_.stmt(last).kind == StmtKind::block && !kernel_.stmt(last).children.empty())
-    last = kernel_.stmt(last).children.back();
-  if (kernel_.stmt(last).kind == StmtKind::barrier) return false;
-  bool found = false;
+bool SourcePrinter::has_barrier(StmtId body) const {
+  bool found = !in_threads_ && has_threads(body);
   kernel::visit_statements(kernel_, body,
                            [&](StmtId id) { found = found || kernel_.stmt(id).kind == StmtKind::barrier; });
-  return found || (!in_threads_ && has_threads(body));
+  return found;
 }
 
 bool SourcePrinter::has_threads(StmtId id) const {
@@ -206,6 +200,9 @@ void SourcePrinter::loop(const Stmt& stmt, int indent) {
   const kernel::ExprKind kind = kernel_.expr(stmt.b).kind;
   const std::string begin = expression(stmt.a);
   std::string end = expression(stmt.b, shift);
+  // Compilers copy a loop whose length they know; pocl 3.1 then loses what crosses the barriers inside.
+  if (kind == kernel::ExprKind::constant && has_barrier(stmt.children[0]))
+    end = fmt::format("{} * {}", end, dialect_.unknown_one);
   const bool is_simple = kind == kernel::ExprKind::constant || kind == kernel::ExprKind::parameter;
   if (!is_simple) {
     const std::string name = counter + "_end";
@@ -216,7 +213,7 @@ void SourcePrinter::loop(const Stmt& stmt, int indent) {
   const std::string step = stmt.value == 1 ? "++" + counter : fmt::format("{} += {}", counter, stmt.value);
   line(indent, fmt::format("for (long {0} = {1}; {0} < {2}; {3}) {{", counter, begin, end, step));
   scope(stmt.children[0], indent + 1);
-  if (wants_barrier(stmt.children[0])) line(indent + 1, fmt::format("{};", dialect_.barrier));
+  if (!in_threads_ && has_threads(stmt.children[0])) line(indent + 1, fmt::format("{};", dialect_.barrier));
   line(indent, "}");
   if (!is_simple) line(--indent, "}");
 }

@@ -32,8 +32,7 @@ Lowering::Team Lowering::team_of(int index, const Box& box) {
   team.slot = builder_.floor_mod(builder_.floor_div(thread_, builder_.integer(team.lanes)),
                                  builder_.integer(team.slots));
   team.number = builder_.floor_div(thread_, builder_.integer(s.team));
-  team.is_first =
-      builder_.less(builder_.floor_mod(thread_, builder_.integer(s.team)), builder_.integer(1));
+  team.is_first = builder_.less(builder_.floor_mod(thread_, builder_.integer(s.team)), builder_.integer(1));
   team.of_lanes = shared_buffer("lanes", team.blocks.type, tree_.threads);
   team.counts = team.slots > 1 || !is_one_block(team.blocks);
   team.of_blocks =
@@ -47,8 +46,7 @@ StmtId Lowering::emit_team_reduction(int index, const Box& box) {
   for (ExprId t : trips) total = builder_.mul(total, t);
   const Team team = team_of(index, box);
   const ExprId teams = builder_.integer(team.teams);
-  const ExprId passes =
-      builder_.floor_div(builder_.add(total, builder_.integer(team.teams - 1)), teams);
+  const ExprId passes = builder_.floor_div(builder_.add(total, builder_.integer(team.teams - 1)), teams);
   return serial_loop("pass", passes, [&](ExprId pass) {
     const ExprId number = builder_.add(builder_.mul(pass, teams), team.number);
     ThreadTile tile = thread_tile(index, box, trips, number);
@@ -84,14 +82,15 @@ StmtId Lowering::team_pass(const Team& team, const ThreadTile& tile) {
                           join_team_lanes(team, length, team.of_blocks, place)));
     inner.push_back(builder_.barrier());
     inner.push_back(where(keeps, serial_loop("slot", slots, [&](ExprId slot) {
-      const ExprId from = builder_.add(builder_.mul(team.number, slots), slot);
-      const ExprId b = builder_.add(builder_.mul(step, slots), slot);
-      std::vector<StmtId> count;
-      const BufferId partial = register_buffer("partial", blocks.type, 1, count);
-      count.push_back(builder_.store(partial, zero(), builder_.load(team.of_blocks, from)));
-      count.push_back(count_block(blocks, counter, partial, b));
-      return where(builder_.less(b, counter.count), builder_.block(std::move(count)));
-    })));
+                            const ExprId from = builder_.add(builder_.mul(team.number, slots), slot);
+                            const ExprId b = builder_.add(builder_.mul(step, slots), slot);
+                            std::vector<StmtId> count;
+                            const BufferId partial = register_buffer("partial", blocks.type, 1, count);
+                            count.push_back(
+                                builder_.store(partial, zero(), builder_.load(team.of_blocks, from)));
+                            count.push_back(count_block(blocks, counter, partial, b));
+                            return where(builder_.less(b, counter.count), builder_.block(std::move(count)));
+                          })));
     return builder_.block(std::move(inner));
   }));
   std::vector<StmtId> last;
@@ -129,8 +128,7 @@ StmtId Lowering::reduce_lane(const Team& team, const ThreadTile& tile, ExprId fi
       builder_.add(builder_.sub(length, team.lane), builder_.integer(team.lanes - 1)), lanes);
   evaluated_.clear();
   const StmtId sum = serial_loop("k", count, [&](ExprId k) {
-    const ExprId index =
-        builder_.add(builder_.add(first, builder_.mul(k, lanes)), team.lane);
+    const ExprId index = builder_.add(builder_.add(first, builder_.mul(k, lanes)), team.lane);
     const ExprId value = element(blocks, one.coordinates, index, kernel::none);
     return builder_.store(acc, zero(),
                           combined(blocks.combine, blocks.type, builder_.load(acc, zero()), value));
@@ -154,9 +152,9 @@ StmtId Lowering::join_team_lanes(const Team& team, ExprId length, BufferId resul
   for (int64_t width = team.lanes / 2; width >= 1; width /= 2)
     for_lanes(width, [&](ExprId lane) {
       const ExprId other = builder_.add(lane, builder_.integer(width));
-      return builder_.store(fold, lane,
-                            joined_lanes(blocks, builder_.load(fold, lane), builder_.load(fold, other),
-                                         other, length));
+      return builder_.store(
+          fold, lane,
+          joined_lanes(blocks, builder_.load(fold, lane), builder_.load(fold, other), other, length));
     });
   statements.push_back(builder_.store(result, place, builder_.load(fold, zero())));
   return builder_.block(std::move(statements));
