@@ -42,11 +42,13 @@ class Chooser {
 
   GroupSchedule choose() {
     if (try_schedule(contraction())) return result_;
-    for (int64_t rows : row_tiles)
-      if (try_schedule(one_nest(rows))) return result_;
-    for (bool all : {false, true})
-      if (try_schedule(phases(all))) return result_;
-    return result_;
+    for (has_teams_ = true;; has_teams_ = false) {
+      for (int64_t rows : row_tiles)
+        if (try_schedule(one_nest(rows))) return result_;
+      for (bool all : {false, true})
+        if (try_schedule(phases(all))) return result_;
+      if (!has_teams_) return result_;
+    }
   }
 
  private:
@@ -55,6 +57,7 @@ class Chooser {
   const machine::Machine& machine_;
   ReductionOrder order_;
   int threads_ = 1;  // of a group
+  bool has_teams_ = true;
   GroupSchedule result_;
 
   bool try_schedule(Schedule schedule) {
@@ -95,7 +98,7 @@ class Chooser {
   int team_of(NodeId node) const {
     const int lanes = order_.lanes;
     const std::optional<int64_t> elements = reduced_elements(node);
-    if (!is_reduction(node) || threads_ % lanes != 0 || threads_ == 1 ||
+    if (!has_teams_ || !is_reduction(node) || threads_ % lanes != 0 || threads_ == 1 ||
         elements.value_or(2 * lanes) < 2 * lanes)
       return 1;
     const int64_t blocks =
