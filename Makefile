@@ -1,13 +1,14 @@
 # Thin wrappers over the CMake presets (CMakePresets.json).
 #   make build    the command build/release/fusewise and the library build/release/libfusewise.so
 #   make demo     shows what it does on embedded models
-#   make check    builds everything and runs all tests
-#   make stress   the tests under the sanitizers
+#   make check    builds everything and runs all tests, those of single rooms under sanitizers, too
+#   make sanitize only that last part
+#   make stress   long runs: all tests under the sanitizers, and many random graphs and schedules
 #   make format   formats the code; make tidy runs clang-tidy (both with version 19)
 jobs ?= $(shell nproc)
 preset ?= release
 
-.PHONY: build demo check stress format tidy packages configure
+.PHONY: build demo check sanitize stress format tidy packages configure
 
 packages:
 	@tools/install_packages
@@ -25,12 +26,20 @@ check: configure
 	@cmake --build --preset $(preset) -j $(jobs)
 	@ctest --preset $(preset) --no-tests=error
 	@tools/format --check
+	@$(MAKE) --no-print-directory sanitize
 
-stress: packages
+sanitize: packages
 	@for preset in asan-ubsan tsan; do \
 	  cmake --preset $$preset --log-level=WARNING && \
 	  cmake --build --preset $$preset -j $(jobs) && \
 	  ctest --preset $$preset --no-tests=error || exit 1; \
+	done
+
+stress: packages
+	@for preset in asan-ubsan tsan; do \
+	  cmake --preset $$preset --log-level=WARNING && \
+	  cmake --build build/$$preset -j $(jobs) && \
+	  ctest --test-dir build/$$preset --output-on-failure --no-tests=error || exit 1; \
 	done
 
 format:
