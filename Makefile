@@ -3,10 +3,13 @@
 #   make demo     shows what it does on embedded models
 #   make check    builds everything and runs all tests, those of single rooms under sanitizers, too
 #   make sanitize only that last part
-#   make stress   long runs: all tests under the sanitizers, and many random graphs and schedules
+#   make stress   long runs: many random graphs and schedules (graphs=N regions=N seed=N), all tests under the sanitizers
 #   make format   formats the code; make tidy runs clang-tidy (both with version 19)
 jobs ?= $(shell nproc)
 preset ?= release
+graphs ?= 10000
+regions ?= 10000
+seed ?= 1
 
 .PHONY: build demo check sanitize stress format tidy packages configure
 
@@ -35,7 +38,10 @@ sanitize: packages
 	  ctest --preset $$preset --no-tests=error || exit 1; \
 	done
 
-stress: packages
+stress: configure
+	@cmake --build --preset $(preset) -j $(jobs)
+	@build/$(preset)/stress_graphs --count $(graphs) --seed $(seed) --cases build/$(preset)/graphs.case
+	@build/$(preset)/stress_regions --count $(regions) --seed $(seed) --cases build/$(preset)/regions.case
 	@for preset in asan-ubsan tsan; do \
 	  cmake --preset $$preset --log-level=WARNING && \
 	  cmake --build build/$$preset -j $(jobs) && \

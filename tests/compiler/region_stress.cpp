@@ -247,19 +247,27 @@ std::string table(const char* title, const Counts& counts) {
 
 Tally run_stress(const RegionStress& options) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto in_time = [&] {
-    return options.seconds <= 0 ||
-           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < options.seconds;
+  const auto elapsed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
+  const auto in_time = [&] { return options.seconds <= 0 || elapsed() < options.seconds; };
   for (const int signal : {SIGSEGV, SIGFPE, SIGILL, SIGBUS}) std::signal(signal, report_crash);
   std::atomic<int64_t> next = 0;
   std::mutex mutex;
   Tally all;
+  std::atomic<double> next_word = 30;
+  const auto say_progress = [&](int64_t regions) {
+    double at = next_word;
+    if (options.progress && elapsed() > at && next_word.compare_exchange_strong(at, elapsed() + 30))
+      fmt::print(stderr, "{} regions after {:.0f} s\n", regions, elapsed());
+  };
   const auto work = [&] {
     Worker worker(options);
-    for (int64_t i = next++; i < options.regions && in_time(); i = next++)
+    for (int64_t i = next++; i < options.regions && in_time(); i = next++) {
       worker.run(options.seed + static_cast<uint64_t>(i),
                  options.compile_every > 0 && i % options.compile_every == 0);
+      say_progress(i + 1);
+    }
     worker.finish();
     const std::lock_guard lock(mutex);
     all.add(worker.tally);

@@ -13,8 +13,9 @@ struct RegionStress {
   uint64_t seed = 1;
   int64_t compile_every = 20;  // regions to machine code; 0: none
   int64_t random_schedules = 2;
-  int threads = 0;     // 0: all processors
-  double seconds = 0;  // stop after so long; 0: never
+  int threads = 0;        // 0: all processors
+  double seconds = 0;     // stop after so long; 0: never
+  bool progress = false;  // say on standard error how far it is, every 30 seconds
 };
 
 using Counts = std::map<std::string, int64_t>;

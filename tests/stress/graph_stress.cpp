@@ -99,10 +99,16 @@ class Stress {
 
   StressSummary run() {
     const auto begin = Clock::now();
+    double next_word = 30;
     for (int64_t i = 0; i < options_.count && interrupted == 0; ++i) {
       if (options_.seconds > 0 && seconds_since(begin) > options_.seconds) break;
       if (std::ssize(summary_.failures) >= options_.most_failures) break;
       one(options_.seed + static_cast<uint64_t>(i));
+      if (options_.progress && seconds_since(begin) > next_word) {
+        fmt::print(stderr, "{} graphs, {} runs, {} wrong after {:.0f} s\n", summary_.graphs, summary_.runs,
+                   summary_.failures.size(), seconds_since(begin));
+        next_word = seconds_since(begin) + 30;
+      }
     }
     return std::move(summary_);
   }

@@ -17,6 +17,7 @@ struct StressOptions {
   std::optional<GraphOptions> graphs;  // how they are composed; nothing: by stress_graphs
   double seconds = 0;                  // stop after so long; 0: never
   int64_t most_failures = 5;           // stop after so many
+  bool progress = false;               // say on standard error how far it is, every 30 seconds
 };
 
 struct StressFailure {

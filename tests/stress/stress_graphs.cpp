@@ -1,11 +1,11 @@
-// Long runs over random graphs:
-//   stress_graphs --count 100000 --seed 1 --mode interpret
-//   stress_graphs --seconds 600 --mode compile --cases failures.case
-//   stress_graphs --seed 4711 --count 1 --print
-// Exits with 1 when something was wrong. With --cases every failure is made smaller and appended as a text case.
+// Long runs over random graphs; stress_graphs --help says how.
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
+#include <cstdint>
 #include <fstream>
 #include <string_view>
 
@@ -24,38 +24,23 @@ struct Arguments {
   bool print = false;
 };
 
-Arguments parse(int count, char** words) {
-  Arguments result;
-  for (int i = 1; i < count; ++i) {
-    const std::string_view word = words[i];
-    if (word == "--print") {
-      result.print = true;
-      continue;
-    }
-    if (i + 1 == count) {
-      fmt::print(stderr, "{} needs a value\n", word);
-      std::exit(2);
-    }
-    const char* value = words[++i];
-    if (word == "--count") {
-      result.options.count = std::atoll(value);
-    } else if (word == "--seed") {
-      result.options.seed = std::strtoull(value, nullptr, 10);
-    } else if (word == "--seconds") {
-      result.options.seconds = std::atof(value);
-      result.options.count = INT64_MAX;
-    } else if (word == "--mode") {
-      result.options.compile = std::string_view(value) == "compile";
-    } else if (word == "--failures") {
-      result.options.most_failures = std::atoll(value);
-    } else if (word == "--cases") {
-      result.cases = value;
-    } else {
-      fmt::print(stderr, "{} is no option\n", word);
-      std::exit(2);
-    }
-  }
-  return result;
+void define(CLI::App& app, Arguments& arguments) {
+  app.add_option("--count", arguments.options.count, "how many graphs (1000)");
+  app.add_option("--seconds", arguments.options.seconds, "instead of a count: for how long");
+  app.add_option("--seed", arguments.options.seed, "of the first graph (1)");
+  app.add_option_function<std::string>(
+         "--mode", [&](const std::string& mode) { arguments.options.compile = mode == "compile"; },
+         "machine code, or the kernels interpreted (interpret)")
+      ->check(CLI::IsMember({"compile", "interpret"}));
+  app.add_option("--failures", arguments.options.most_failures, "stop after so many (5)");
+  app.add_option("--cases", arguments.cases, "append every failure, made smaller, to this file");
+  app.add_flag("--print", arguments.print, "print the graph of the seed first");
+  app.footer(
+      "Examples:\n"
+      "  stress_graphs --count 100000 --mode interpret\n"
+      "  stress_graphs --seconds 600 --mode compile --cases failures.case\n"
+      "  stress_graphs --seed 4711 --count 1 --print\n\n"
+      "Exits with 1 when something was wrong.");
 }
 
 void write_case(const std::string& path, const StressFailure& failure) {
@@ -71,7 +56,12 @@ void write_case(const std::string& path, const StressFailure& failure) {
 }  // namespace
 
 int main(int count, char** words) {
-  const Arguments arguments = parse(count, words);
+  Arguments arguments;
+  CLI::App app("runs random graphs through the compiler and compares with the reference interpreter");
+  define(app, arguments);
+  CLI11_PARSE(app, count, words);
+  if (arguments.options.seconds > 0) arguments.options.count = INT64_MAX;
+  arguments.options.progress = true;
   if (arguments.print) {
     const uint64_t seed = arguments.options.seed;
     const GraphCase what = random_graph(seed, stress_graphs(seed));

@@ -1,10 +1,10 @@
-// Long runs over random regions:
-//   stress_regions --count 100000 --seed 1 --schedules 4 --compile-every 20
-//   stress_regions --seconds 600
-// Exits with 1 when something was wrong, of which the shortest descriptions are printed. With --cases FILE failures are
-// made smaller and appended as text cases.
+// Long runs over random regions; stress_regions --help says how.
 #include <fmt/format.h>
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
@@ -17,29 +17,25 @@ int main(int count, char** words) {
   fusewise::test::RegionStress options;
   options.threads = 1;
   std::string cases;
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::string_view word = words[i];
-    const char* value = words[i + 1];
-    if (word == "--count") {
-      options.regions = std::atoll(value);
-    } else if (word == "--seed") {
-      options.seed = std::strtoull(value, nullptr, 10);
-    } else if (word == "--schedules") {
-      options.random_schedules = std::atoll(value);
-    } else if (word == "--compile-every") {
-      options.compile_every = std::atoll(value);
-    } else if (word == "--cases") {
-      cases = value;
-    } else if (word == "--threads") {
-      options.threads = std::atoi(value);
-    } else if (word == "--seconds") {
-      options.seconds = std::atof(value);
-      options.regions = INT64_MAX;
-    } else {
-      fmt::print(stderr, "{} is no option\n", word);
-      return 2;
-    }
-  }
+  CLI::App app(
+      "runs random regions under chosen and random schedules and compares with the reference interpreter");
+  app.add_option("--count", options.regions, "how many regions (3000)");
+  app.add_option("--seconds", options.seconds, "instead of a count: for how long");
+  app.add_option("--seed", options.seed, "of the first region (1)");
+  app.add_option("--schedules", options.random_schedules,
+                 "random schedules per region, beside the chosen one (2)");
+  app.add_option("--compile-every", options.compile_every,
+                 "make machine code of every Nth region; 0: of none (20)");
+  app.add_option("--threads", options.threads, "regions at once; 0: all processors (1)");
+  app.add_option("--cases", cases, "append failures, made smaller, to this file");
+  app.footer(
+      "Examples:\n"
+      "  stress_regions --count 100000 --schedules 4 --compile-every 20\n"
+      "  stress_regions --seconds 600 --threads 0\n\n"
+      "Exits with 1 when something was wrong, of which the shortest descriptions are printed.");
+  CLI11_PARSE(app, count, words);
+  if (options.seconds > 0) options.regions = INT64_MAX;
+  options.progress = true;
   const fusewise::test::Tally all = run_stress(options);
   fmt::print("{}", to_text(all));
   for (size_t i = 0; i < all.wrong.size() && i < 3; ++i) fmt::print("WRONG {}\n", all.wrong[i]);
