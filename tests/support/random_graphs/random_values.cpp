@@ -38,8 +38,10 @@ double random_float(DataType type, Sort sort, Random& random) {
 int64_t random_integer(DataType type, Sort sort, Random& random) {
   if (sort == Sort::special && random.chance(40)) {
     const int bits = bits_of(type);
-    const int64_t sign = int64_t{1} << (bits - 1);  // the least value, or half the range
-    return random.one_of<int64_t>({sign, sign - 1, -1, 0, 1, sign + 1, static_cast<int64_t>(random.next())});
+    // The least value, or half the range; its neighbours wrap around.
+    const uint64_t sign = uint64_t{1} << (bits - 1);
+    return static_cast<int64_t>(
+        random.one_of<uint64_t>({sign, sign - 1, ~uint64_t{0}, 0, 1, sign + 1, random.next()}));
   }
   return sort == Sort::shifted ? 100 + random.below(4) : random.between(-9, 9);
 }
