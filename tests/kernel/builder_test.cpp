@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <random>
 
 #include "base/error.h"
@@ -140,15 +139,13 @@ TEST_F(BuilderTest, StatementsFold) {
   EXPECT_TRUE(kernel.stmt(b.branch(b.boolean(false), one)).children.empty());
 }
 
-TEST_F(BuilderTest, LongSumsStayFast) {
-  const auto begin = std::chrono::steady_clock::now();
+TEST_F(BuilderTest, LongSumsShareTheirTerms) {
   ExprId sum = c(0);
   for (int i = 0; i < 20000; ++i) {
     const VariableId v = b.variable("v", index_type);
     sum = b.add(sum, b.mul(b.read(v), c(i % 7 + 1)));
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(seconds.count(), 5);
+  EXPECT_LE(kernel.exprs.size(), 20000u * 3 + 10);  // the variable, its product, the sum so far
   EXPECT_EQ(b.add(sum, c(0)), sum);
 }
 
