@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "compiler/program_parts.h"
@@ -99,9 +99,8 @@ class ProgramBuilder {
     std::vector<uint32_t> run_steps = add_steps(block, calls);
     program_.once_steps = largest_first(program_, std::move(program_.once_steps));
     add_guards();
-    std::vector<std::byte> bytes(library.size());
-    std::memcpy(bytes.data(), library.data(), library.size());
-    program_.library.bytes = program::own_bytes(std::move(bytes));
+    const auto code = std::as_bytes(std::span(library));
+    program_.library.bytes = program::own_bytes({code.begin(), code.end()});
     program::verify(program_);
     return {std::move(program_), std::move(block.buffers), std::move(run_steps)};
   }

@@ -74,7 +74,7 @@ bool Builder::join_division(Sum& sum) {
       quotient.native = Native::floor_div;
       const auto found = known_.find(quotient);
       if (found == known_.end()) continue;
-      const Expr& divisor = kernel_.exprs[rest.b];
+      const Expr divisor = kernel_.exprs[rest.b];  // a copy: what is built below moves the expressions
       const bool is_number = divisor.kind == ExprKind::constant;
       std::vector<ExprId> others;
       bool removed = false;

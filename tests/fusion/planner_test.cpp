@@ -1,6 +1,5 @@
 #include "fusion/planner.h"
 
-
 #include "base/error.h"
 #include "planner_testing.h"
 

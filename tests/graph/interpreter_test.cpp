@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-
 #include "graph/interpreter/bind.h"
 
 namespace fusewise::graph::testing {

@@ -30,7 +30,8 @@ std::string bytes_of_values(std::vector<T> values) {
 }
 
 Tensor parse(const std::string& file) {
-  return parse_npy(std::as_bytes(std::span(file)), std::make_shared<std::string>(file), "x.npy");
+  const auto owner = std::make_shared<std::string>(file);
+  return parse_npy(std::as_bytes(std::span(*owner)), owner, "x.npy");
 }
 
 std::string message_of(const std::string& file) {
