@@ -114,7 +114,8 @@ class Run {
       bool shared = false;
       for (const BufferId other : step.buffers)
         shared = shared || (program::root_of(program_, other) != id && overlap(id, other));
-      if (!shared && bytes_of_buffer(id) > 0) std::memset(places_[id], static_cast<int>(poison), bytes_of_buffer(id));
+      if (!shared && bytes_of_buffer(id) > 0)
+        std::memset(places_[id], static_cast<int>(poison), bytes_of_buffer(id));
     }
   }
 
