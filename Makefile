@@ -1,8 +1,8 @@
 # Thin wrappers over the CMake presets (CMakePresets.json).
 #   make build    the command build/release/fusewise and the library build/release/libfusewise.so
 #   make demo     shows what it does on embedded models
-#   make check    builds everything and runs all tests, those of single rooms under sanitizers, too
-#   make sanitize only that last part
+#   make check    builds everything and runs all tests
+#   make sanitize the tests of single rooms under sanitizers (sanitizers=asan-ubsan, =tsan: one of them)
 #   make stress   long runs: many random graphs and schedules (graphs=N regions=N seed=N), all tests under the sanitizers
 #   make format   formats the code; make tidy runs clang-tidy (both with version 19)
 jobs ?= $(shell nproc)
@@ -10,6 +10,7 @@ preset ?= release
 graphs ?= 10000
 regions ?= 10000
 seed ?= 1
+sanitizers ?= asan-ubsan tsan
 
 .PHONY: build demo check sanitize stress format tidy packages configure
 
@@ -29,10 +30,9 @@ check: configure
 	@cmake --build --preset $(preset) -j $(jobs)
 	@ctest --preset $(preset) --no-tests=error
 	@tools/format --check
-	@$(MAKE) --no-print-directory sanitize
 
 sanitize: packages
-	@for preset in asan-ubsan tsan; do \
+	@for preset in $(sanitizers); do \
 	  cmake --preset $$preset --log-level=WARNING && \
 	  cmake --build --preset $$preset -j $(jobs) && \
 	  ctest --preset $$preset --no-tests=error || exit 1; \
@@ -42,7 +42,7 @@ stress: configure
 	@cmake --build --preset $(preset) -j $(jobs)
 	@build/$(preset)/stress_graphs --count $(graphs) --seed $(seed) --cases build/$(preset)/graphs.case
 	@build/$(preset)/stress_regions --count $(regions) --seed $(seed) --cases build/$(preset)/regions.case
-	@for preset in asan-ubsan tsan; do \
+	@for preset in $(sanitizers); do \
 	  cmake --preset $$preset --log-level=WARNING && \
 	  cmake --build build/$$preset -j $(jobs) && \
 	  ctest --test-dir build/$$preset --output-on-failure --no-tests=error || exit 1; \
