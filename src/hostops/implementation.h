@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "hostops/hostops.h"
+#include "numerics/plain_type.h"
 #include "numerics/scalar_op.h"
 
 namespace fusewise::hostops {
@@ -51,35 +52,9 @@ bool less(T a, T b) {
 // body(T()) with the C++ type of an element.
 template <class Body>
 void with_type(DataType type, const Body& body) {
-  switch (type) {
-    case DataType::boolean:
-    case DataType::uint8:
-      return body(uint8_t{});
-    case DataType::uint16:
-      return body(uint16_t{});
-    case DataType::uint32:
-      return body(uint32_t{});
-    case DataType::uint64:
-      return body(uint64_t{});
-    case DataType::int8:
-      return body(int8_t{});
-    case DataType::int16:
-      return body(int16_t{});
-    case DataType::int32:
-      return body(int32_t{});
-    case DataType::int64:
-      return body(int64_t{});
-    case DataType::float16:
-      return body(Float16{});
-    case DataType::bfloat16:
-      return body(Bfloat16{});
-    case DataType::float32:
-      return body(float{});
-    case DataType::float64:
-      return body(double{});
-    default:
-      throw InternalError("a host function over elements that nothing computes in");
-  }
+  if (type == DataType::float16) return body(Float16{});
+  if (type == DataType::bfloat16) return body(Bfloat16{});
+  with_plain_type(type, body);
 }
 
 template <class T>

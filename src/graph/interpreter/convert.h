@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "base/error.h"
 #include "graph/interpreter/tensor.h"
+#include "numerics/plain_type.h"
 #include "numerics/scalar_op.h"
 
 namespace fusewise::graph {
@@ -23,35 +23,5 @@ Tensor narrowed(const Tensor& tensor, DataType to);
 // For loops over pieces of arrays.
 void load_floats(const std::byte* source, DataType type, int64_t count, float* target);
 void store_floats(const float* source, int64_t count, DataType type, std::byte* target);
-
-// f(value of the C++ type that stores `element`), the half types excepted.
-template <class F>
-auto with_plain_type(DataType element, F&& f) {
-  switch (element) {
-    case DataType::boolean:
-    case DataType::uint8:
-      return f(uint8_t{});
-    case DataType::uint16:
-      return f(uint16_t{});
-    case DataType::uint32:
-      return f(uint32_t{});
-    case DataType::uint64:
-      return f(uint64_t{});
-    case DataType::int8:
-      return f(int8_t{});
-    case DataType::int16:
-      return f(int16_t{});
-    case DataType::int32:
-      return f(int32_t{});
-    case DataType::int64:
-      return f(int64_t{});
-    case DataType::float32:
-      return f(float{});
-    case DataType::float64:
-      return f(double{});
-    default:
-      throw InternalError("a type that no loop computes in");
-  }
-}
 
 }  // namespace fusewise::graph

@@ -28,14 +28,7 @@ class Interpreter {
     const std::vector<NodeId> last = last_uses(graph_, wanted);
     for (size_t i = 0; i < inputs.size(); ++i)
       if (last[graph_.inputs[i].node] != no_node) values_[graph_.inputs[i].node] = {inputs[i].aligned()};
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      const Node& node = graph_.node(id);
-      if (last[id] == no_node || node.op == Op::input) continue;
-      if (options.progress) options.progress(id, graph_.size());
-      values_[id] = evaluate(id);
-      for (const Value& operand : node.operands)
-        if (last[operand.node] == id) values_[operand.node].clear();
-    }
+    evaluate_in_order(graph_, last, options.progress, values_, [this](NodeId id) { return evaluate(id); });
     if (options.symbols) *options.symbols = symbols_;
     std::vector<Tensor> results;
     for (const Value& value : wanted) results.push_back(at(value));

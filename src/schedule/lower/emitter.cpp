@@ -130,4 +130,12 @@ ExprId Emitter::combined(Combine combine, DataType type, ExprId a, ExprId b) {
   return builder_.apply(ops[static_cast<size_t>(combine)], {type, 1}, a, b);
 }
 
+ExprId Emitter::signed_index(ExprId index) {
+  const Type type = result_.kernel.expr(index).type;
+  if (type.element == DataType::uint64)
+    index = builder_.apply(ScalarOp::min, type, index,
+                           builder_.constant(type, std::numeric_limits<int64_t>::max()));
+  return convert(index, DataType::int64);
+}
+
 }  // namespace fusewise::schedule

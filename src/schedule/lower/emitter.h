@@ -31,6 +31,8 @@ class Emitter {
   ExprId combined(Combine combine, DataType type, ExprId a, ExprId b);
   ExprId identity_of(Combine combine, DataType type);
   ExprId convert(ExprId value, DataType to);
+  // An index from a tensor of integers as int64: what has no sign and lies beyond it lies beyond any extent.
+  ExprId signed_index(ExprId index);
   ExprId zero() { return builder_.integer(0); }
 
   LoweredKernel result_;

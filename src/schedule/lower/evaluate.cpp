@@ -1,7 +1,6 @@
 // The value of a member, or of a value at the border, at given coordinates, as a kernel expression: loads of what
 // is stored, the body of what is not.
 #include <bit>
-#include <limits>
 
 #include "base/error.h"
 #include "schedule/lower/lowering.h"
@@ -29,12 +28,7 @@ ExprId Lowering::index_expr(NodeId node, const IndexExpr& index, const Coordinat
   }
   if (index.gathered) {
     const Read& read = forms_.form(node).reads[static_cast<size_t>(*index.gathered)];
-    ExprId raw = read_value(node, read, axes, mask);
-    const Type type = result_.kernel.expr(raw).type;
-    if (type.element == DataType::uint64)  // beyond int64 is beyond any extent, not negative
-      raw = builder_.apply(ScalarOp::min, type, raw,
-                           builder_.constant(type, std::numeric_limits<int64_t>::max()));
-    raw = convert(raw, DataType::int64);
+    const ExprId raw = signed_index(read_value(node, read, axes, mask));
     const ExprId extent = dim_expr(index.gathered_extent);
     const ExprId wrapped = builder_.apply(ScalarOp::select, {DataType::int64, 1}, builder_.less(raw, zero()),
                                           builder_.add(raw, extent), raw);

@@ -1,7 +1,6 @@
 #include "schedule/sweep.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -212,12 +211,8 @@ class SweepLowering : Emitter {
     const ExprId extent = dim_expr(type(operand(*sweep_.base)).shape[static_cast<size_t>(sweep_.axis)]);
     const VariableId given = builder_.variable("given", {DataType::int64, 1});
     const VariableId row = builder_.variable("row", {DataType::int64, 1});
-    ExprId raw = builder_.load(arguments_.at(operand(*sweep_.index)), place);
-    const Type type_of_index{type(operand(*sweep_.index)).element, 1};
-    if (type_of_index.element == DataType::uint64)  // beyond int64 is beyond any extent, not negative
-      raw = builder_.apply(ScalarOp::min, type_of_index, raw,
-                           builder_.constant(type_of_index, std::numeric_limits<int64_t>::max()));
-    const StmtId let_given = builder_.let(given, convert(raw, DataType::int64));
+    const StmtId let_given =
+        builder_.let(given, signed_index(builder_.load(arguments_.at(operand(*sweep_.index)), place)));
     const ExprId index = builder_.read(given);
     const StmtId let_row =
         builder_.let(row, builder_.apply(ScalarOp::select, Type{DataType::int64, 1},
