@@ -1,8 +1,11 @@
 #include "cost/facts.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "cost/signature.h"
+#include "graph/form.h"
+#include "graph/mix.h"
 #include "schedule/footprint.h"
 
 namespace fusewise::cost {
@@ -33,8 +36,7 @@ bool index_is_static(const Form& form) {
   return true;
 }
 
-void classify(NodeFacts& facts) {
-  const Form& form = facts.form;
+void classify(NodeFacts& facts, const Form& form) {
   facts.accumulates = form.accumulation.has_value();
   facts.contracts = facts.accumulates && form.accumulation->multiply_add;
   facts.sequential = facts.accumulates && form.accumulation->sequential;
@@ -52,15 +54,15 @@ void classify(NodeFacts& facts) {
   facts.plain_view = facts.view && affine && !facts.gathers && !facts.pieces && form.reads.size() <= 1;
 }
 
-void count(NodeFacts& facts, const graph::TensorType& type, const machine::Machine& machine,
+void count(NodeFacts& facts, const Form& form, const graph::TensorType& type, const machine::Machine& machine,
            const SymbolValues& usual) {
-  for (size_t a = 0; a < facts.form.axes.size(); ++a) {
-    const auto extent = static_cast<double>(schedule::usual_value(facts.form.axes[a].extent, usual));
+  for (const graph::Axis& axis : form.axes) {
+    const auto extent = static_cast<double>(schedule::usual_value(axis.extent, usual));
     facts.points *= extent;
-    if (!facts.form.axes[a].reduction) facts.elements *= extent;
+    if (!axis.reduction) facts.elements *= extent;
   }
   facts.bytes = facts.elements * bits_of(type.element) / 8;
-  const PointWork work = point_work(facts.form, machine);
+  const PointWork work = point_work(form, machine);
   facts.point_operations = work.operations;
   facts.flops = work.flops * facts.points;
   facts.cycles = work.cycles.total() * facts.points / machine.lanes(DataType::float32);
@@ -75,6 +77,77 @@ double usual_bytes(const graph::TensorType& type, const SymbolValues& usual) {
   return elements * bits_of(type.element) / 8;
 }
 
+// Nodes by what they compute: operation, attributes and types. Repeated layers have few such classes.
+class Classes {
+ public:
+  explicit Classes(const graph::Graph& graph) : graph_(graph) {}
+
+  // The first node that computes the same as this one, or the node itself.
+  NodeId first_like(NodeId id) {
+    const graph::Node& node = graph_.node(id);
+    Mixer mixer;
+    mixer.add(static_cast<uint64_t>(node.op));
+    graph::mix(mixer, node.attributes);
+    graph::mix(mixer, node.results[0]);
+    for (graph::Value v : node.operands) graph::mix(mixer, graph_.type(v));
+    const auto [from, to] = first_.equal_range(mixer.hash());
+    for (auto it = from; it != to; ++it)
+      if (same(graph_.node(it->second), node)) return it->second;
+    first_.emplace(mixer.hash(), id);
+    return id;
+  }
+
+ private:
+  const graph::Graph& graph_;
+  std::unordered_multimap<uint64_t, NodeId> first_;
+
+  bool same(const graph::Node& a, const graph::Node& b) const {
+    const auto same_type = [&](graph::Value v, graph::Value w) { return graph_.type(v) == graph_.type(w); };
+    return a.op == b.op && a.results[0] == b.results[0] &&
+           std::ranges::equal(a.operands, b.operands, same_type) && a.attributes == b.attributes;
+  }
+};
+
+// Of a node without a form: a source, or what stands alone.
+NodeFacts formless_facts(const graph::Graph& graph, NodeId id, const std::vector<NodeFacts>& before,
+                         const SymbolValues& usual) {
+  NodeFacts facts;
+  const graph::Node& node = graph.node(id);
+  if (graph::kind_of(node.op) == graph::Kind::control) {
+    facts.alone = true;
+    for (const graph::TensorType& made : node.results) facts.bytes += usual_bytes(made, usual);
+    return facts;
+  }
+  const graph::TensorType& type = node.results[0];
+  facts.alone = graph::stands_alone(graph, id);
+  for (const Dim& d : type.shape) facts.elements *= static_cast<double>(schedule::usual_value(d, usual));
+  for (const graph::TensorType& made : node.results) facts.bytes += usual_bytes(made, usual);
+  facts.constant_only = graph::constant_of(graph, {id, 0}) != nullptr;
+  if (graph::kind_of(node.op) == graph::Kind::sweep) {
+    facts.points = facts.elements;
+    facts.cycles = cycles_per_step * facts.elements;
+    facts.constant_only =
+        is_static(type.shape) && std::all_of(node.operands.begin(), node.operands.end(),
+                                             [&](graph::Value v) { return before[v.node].constant_only; });
+  }
+  facts.signature = signature_of(graph, id, nullptr);
+  return facts;
+}
+
+// As far as operation, attributes and types give them; `constant_only` stands for the node's own part of it.
+NodeFacts form_facts(const graph::Graph& graph, NodeId id, const machine::Machine& machine,
+                     const SymbolValues& usual) {
+  NodeFacts facts;
+  const Form form = graph::form_of(graph, id);
+  const graph::TensorType& type = graph.type({id, 0});
+  facts.has_form = true;
+  classify(facts, form);
+  count(facts, form, type, machine, usual);
+  facts.constant_only = is_static(type.shape) && index_is_static(form);
+  facts.signature = signature_of(graph, id, &form);
+  return facts;
+}
+
 }  // namespace
 
 GraphFacts graph_facts(const graph::Graph& graph, const machine::Machine& machine,
@@ -85,41 +158,28 @@ GraphFacts graph_facts(const graph::Graph& graph, const machine::Machine& machin
   auto all = std::make_shared<std::vector<NodeFacts>>(graph.size());
   std::vector<NodeFacts>& nodes = *all;
   result.nodes = all;
+  Classes classes(graph);
+  std::vector<bool> own_static(graph.size(), false);
   for (NodeId id = 0; id < graph.size(); ++id) {
     NodeFacts& facts = nodes[id];
     const graph::Node& node = graph.node(id);
-    facts.has_form = graph::has_form(graph, id);
-    if (graph::kind_of(node.op) == graph::Kind::control) {
-      facts.alone = true;
-      for (const graph::TensorType& type : node.results) facts.bytes += usual_bytes(type, usual);
+    if (!graph::has_form(graph, id)) {
+      facts = formless_facts(graph, id, nodes, usual);
+      if (graph::constant_of(graph, {id, 0})) result.constant_bytes += facts.bytes;
       continue;
     }
-    const graph::TensorType& type = node.results[0];
-    if (!facts.has_form) {
-      facts.alone = graph::stands_alone(graph, id);
-      for (const Dim& d : type.shape) facts.elements *= static_cast<double>(schedule::usual_value(d, usual));
-      for (const graph::TensorType& made : node.results) facts.bytes += usual_bytes(made, usual);
-      facts.constant_only = graph::constant_of(graph, {id, 0}) != nullptr;
-      if (facts.constant_only) result.constant_bytes += facts.bytes;
-      if (graph::kind_of(node.op) == graph::Kind::sweep) {
-        facts.points = facts.elements;
-        facts.cycles = cycles_per_step * facts.elements;
-        facts.constant_only =
-            is_static(type.shape) && std::all_of(node.operands.begin(), node.operands.end(),
-                                                 [&](graph::Value v) { return nodes[v.node].constant_only; });
-      }
-      facts.signature = signature_of(graph, id, nullptr);
-      continue;
+    if (const NodeId first = classes.first_like(id); first != id) {
+      facts = nodes[first];
+      own_static[id] = own_static[first];
+    } else {
+      facts = form_facts(graph, id, machine, usual);
+      own_static[id] = facts.constant_only;
     }
-    facts.form = graph::form_of(graph, id);
-    classify(facts);
-    count(facts, type, machine, usual);
-    if (facts.view && !node.operands.empty())
-      facts.widens = facts.elements > nodes[node.operands[0].node].elements;
-    facts.constant_only = is_static(type.shape) && index_is_static(facts.form) &&
-                          std::all_of(node.operands.begin(), node.operands.end(),
+    facts.constant_only =
+        own_static[id] && std::all_of(node.operands.begin(), node.operands.end(),
                                       [&](graph::Value v) { return nodes[v.node].constant_only; });
-    facts.signature = signature_of(graph, id, &facts.form);
+    facts.widens =
+        facts.view && !node.operands.empty() && facts.elements > nodes[node.operands[0].node].elements;
   }
   return result;
 }

@@ -1,17 +1,15 @@
-// Per-node figures of a whole graph, found once: what legality, candidates and the closed form read. Forms are
-// kept, so nobody asks for them twice.
+// Per-node figures of a whole graph, found once: what legality, candidates and the closed form read.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "cost/work.h"
-#include "graph/form.h"
+#include "graph/graph.h"
 
 namespace fusewise::cost {
 
 struct NodeFacts {
-  graph::Form form;  // empty for sources and what stands alone
   bool has_form = false;
   bool alone = false;   // work without a form: a step of its own
   double elements = 1;  // of the result

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "numerics/mixer.h"
+#include "graph/mix.h"
 
 namespace fusewise::cost {
 
@@ -33,12 +33,6 @@ void add_index(Mixer& mixer, const IndexExpr& e) {
   mixer.add(e.gathered ? static_cast<uint64_t>(*e.gathered) + 1 : 0);
 }
 
-void add_type(Mixer& mixer, const graph::TensorType& type) {
-  mixer.add(static_cast<uint64_t>(type.element));
-  mixer.add(type.shape.size());
-  for (const Dim& d : type.shape) mixer.add(d);
-}
-
 void add_body(Mixer& mixer, const Form& form) {
   for (const graph::BodyNode& b : form.body) {
     mixer.add(static_cast<uint64_t>(b.kind) << 16 | static_cast<uint64_t>(b.type) << 8 |
@@ -58,12 +52,12 @@ void add_body(Mixer& mixer, const Form& form) {
 uint64_t signature_of(const graph::Graph& graph, graph::NodeId id, const Form* form) {
   Mixer mixer;
   const graph::Node& node = graph.node(id);
-  add_type(mixer, node.results[0]);
+  graph::mix(mixer, node.results[0]);
   if (!form) {
     mixer.add(graph::constant_of(graph, {id, 0}) ? 1 : 2);
     return mixer.hash();
   }
-  for (graph::Value v : node.operands) add_type(mixer, graph.type(v));
+  for (graph::Value v : node.operands) graph::mix(mixer, graph.type(v));
   mixer.add(static_cast<uint64_t>(form->kind));
   for (const graph::Axis& a : form->axes) {
     mixer.add(a.extent);

@@ -8,6 +8,31 @@
 
 namespace fusewise::fusion {
 
+void NodeLists::append(std::vector<NodeId>& nodes) {
+  std::sort(nodes.begin(), nodes.end());
+  all_.insert(all_.end(), nodes.begin(), std::unique(nodes.begin(), nodes.end()));
+  begins_.push_back(all_.size());
+}
+
+// Counts first, so that every list has its place.
+template <class Counts>
+NodeLists NodeLists::inverted(const Counts& counts) const {
+  NodeLists result;
+  const size_t size = begins_.size() - 1;
+  result.begins_.assign(size + 1, 0);
+  const auto visit = [&](const auto& entry) {
+    for (NodeId node = 0; node < size; ++node)
+      for (NodeId named : (*this)[node])
+        if (counts(node, named)) entry(node, named);
+  };
+  visit([&](NodeId, NodeId named) { ++result.begins_[named + 1]; });
+  for (size_t i = 1; i <= size; ++i) result.begins_[i] += result.begins_[i - 1];
+  result.all_.resize(result.begins_.back());
+  std::vector<size_t> next(result.begins_.begin(), result.begins_.end() - 1);
+  visit([&](NodeId node, NodeId named) { result.all_[next[named]++] = node; });
+  return result;
+}
+
 namespace {
 
 // Chains of views longer than this are stored in between, so that no region drags an endless chain along.
@@ -60,31 +85,30 @@ void unique(std::vector<NodeId>& nodes) {
 
 void connect(PlanContext& context) {
   const graph::Graph& graph = *context.graph;
-  context.inputs.resize(graph.size());
-  context.readers.resize(graph.size());
   const auto binders = graph::symbol_binders(graph);
-  const auto add_binders = [&](std::vector<NodeId>& inputs, NodeId node) {
+  std::vector<NodeId> inputs;
+  const auto add_binders = [&](NodeId node) {
     if (!binders.empty()) inputs.insert(inputs.end(), binders[node].begin(), binders[node].end());
   };
   // A free view hands on what it reads.
   for (NodeId id = 0; id < graph.size(); ++id) {
-    if (!context.needed[id] || context.is_source(id)) continue;
-    std::vector<NodeId>& inputs = context.inputs[id];
-    for (Value v : graph.node(id).operands) {
-      if (context.free[v.node])
-        inputs.insert(inputs.end(), context.inputs[v.node].begin(), context.inputs[v.node].end());
-      else if (graph.node(v.node).op == graph::Op::result)
-        inputs.push_back(graph.node(v.node).operands[0].node);
-      else if (!schedule::literal_of(graph, v))
-        inputs.push_back(v.node);
-      if (context.is_source(v.node)) add_binders(inputs, v.node);  // dimensions
+    inputs.clear();
+    if (context.needed[id] && !context.is_source(id)) {
+      for (Value v : graph.node(id).operands) {
+        if (context.free[v.node])
+          inputs.insert(inputs.end(), context.inputs[v.node].begin(), context.inputs[v.node].end());
+        else if (graph.node(v.node).op == graph::Op::result)
+          inputs.push_back(graph.node(v.node).operands[0].node);
+        else if (!schedule::literal_of(graph, v))
+          inputs.push_back(v.node);
+        if (context.is_source(v.node)) add_binders(v.node);  // dimensions
+      }
+      add_binders(id);
     }
-    add_binders(inputs, id);
-    unique(inputs);
-    if (context.free[id]) continue;
-    for (NodeId input : inputs)
-      if (!context.is_source(input)) context.readers[input].push_back(id);
+    context.inputs.append(inputs);
   }
+  context.readers = context.inputs.inverted(
+      [&](NodeId reader, NodeId input) { return !context.free[reader] && !context.is_source(input); });
 }
 
 }  // namespace
@@ -133,22 +157,29 @@ graph::Region region_of_control(const PlanContext& context, NodeId control) {
 
 }  // namespace
 
-graph::Region region_of(const PlanContext& context, const std::vector<NodeId>& nodes) {
+graph::Region region_of(const PlanContext& context, std::span<const NodeId> nodes) {
   if (nodes.size() == 1 && context.is_control(nodes[0])) return region_of_control(context, nodes[0]);
   graph::Region region;
-  region.nodes = nodes;
-  std::vector<NodeId> work = nodes;
-  while (!work.empty()) {
-    const NodeId next = work.back();
-    work.pop_back();
-    for (Value v : context.graph->node(next).operands) {
-      if (!context.free[v.node]) continue;
-      if (std::find(region.nodes.begin() + static_cast<std::ptrdiff_t>(nodes.size()), region.nodes.end(),
-                    v.node) != region.nodes.end())
-        continue;
-      region.nodes.push_back(v.node);
-      work.push_back(v.node);
-    }
+  region.nodes.assign(nodes.begin(), nodes.end());
+  // Views have larger ids than what they read: the largest first, each is met as often as it is read, one after the
+  // other.
+  std::vector<NodeId> views;
+  const auto add_views = [&](NodeId reader) {
+    for (Value v : context.graph->node(reader).operands)
+      if (context.free[v.node]) {
+        views.push_back(v.node);
+        std::push_heap(views.begin(), views.end());
+      }
+  };
+  for (NodeId node : nodes) add_views(node);
+  for (NodeId last = graph::no_node; !views.empty();) {
+    std::pop_heap(views.begin(), views.end());
+    const NodeId view = views.back();
+    views.pop_back();
+    if (view == last) continue;
+    last = view;
+    region.nodes.push_back(view);
+    add_views(view);
   }
   std::sort(region.nodes.begin(), region.nodes.end());
   for (NodeId node : nodes) {

@@ -2,6 +2,7 @@
 // who reads whom once those are out of the way.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "cost/facts.h"
@@ -11,6 +12,23 @@ namespace fusewise::fusion {
 
 using graph::NodeId;
 using graph::Value;
+
+// A list of nodes for each node, one behind the other.
+class NodeLists {
+ public:
+  std::span<const NodeId> operator[](NodeId node) const {
+    return {all_.data() + begins_[node], begins_[node + 1] - begins_[node]};
+  }
+  // The list of the next node; it gets each of the nodes once, in order.
+  void append(std::vector<NodeId>& nodes);
+  // For each node those whose lists name it, in order, as far as `counts(node, named)`.
+  template <class Counts>
+  NodeLists inverted(const Counts& counts) const;
+
+ private:
+  std::vector<size_t> begins_ = {0};
+  std::vector<NodeId> all_;
+};
 
 struct PlanContext {
   const graph::Graph* graph = nullptr;
@@ -23,7 +41,7 @@ struct PlanContext {
   std::vector<bool> free;
   // For nodes that are neither free nor sources: the nodes and sources that they read, and the nodes that read them,
   // through free views; each once. Who speaks of a symbol reads the node that binds it.
-  std::vector<std::vector<NodeId>> inputs, readers;
+  NodeLists inputs, readers;
 
   bool stands_alone(NodeId node) const { return facts.at(node).alone; }
   // A loop or a branch. Who reads one of its results reads it.
@@ -39,7 +57,7 @@ PlanContext make_context(const graph::Graph& graph, const PlanOptions& options,
                          const std::set<NodeId>& stored, const cost::GraphFacts* facts = nullptr);
 
 // The region that computes `nodes` (sorted, all of them work): the free views that they read come with it.
-graph::Region region_of(const PlanContext& context, const std::vector<NodeId>& nodes);
+graph::Region region_of(const PlanContext& context, std::span<const NodeId> nodes);
 
 // Free views that the node reads, directly or through others.
 std::vector<NodeId> free_views_of(const PlanContext& context, NodeId node);

@@ -1,27 +1,57 @@
 #include "fusion/partition.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 
 namespace fusewise::fusion {
 
-Partition::Partition(const PlanContext& context) : cluster_of_(context.graph->size(), -1) {
+namespace {
+
+// Edges that a search for a cycle follows, in each direction. What lies between two clusters of one layer are a few
+// others; a search that takes longer than this is between distant ones.
+constexpr int64_t most_steps = 4096;
+// Edges that are looked at before a search begins.
+constexpr size_t most_neighbours = 8;
+
+}  // namespace
+
+Partition::Partition(const PlanContext& context)
+    : context_(context), leaf_of_(context.graph->size(), -1), order_(0) {
   for (NodeId id = 0; id < context.graph->size(); ++id) {
     if (!context.is_work(id)) continue;
-    const int index = static_cast<int>(clusters_.size());
-    cluster_of_[id] = index;
-    Cluster cluster;
-    cluster.nodes = {id};
-    cluster.position = index;
-    for (NodeId input : context.inputs[id])
-      if (!context.is_source(input)) {
-        cluster.previous.push_back(cluster_of_[input]);
-        clusters_[static_cast<size_t>(cluster_of_[input])].next.push_back(index);
-      }
-    clusters_.push_back(std::move(cluster));
-    at_position_.push_back(index);
-    forward_.push_back(index);
+    leaf_of_[id] = static_cast<int>(leaves_.size());
+    forward_.push_back(leaf_of_[id]);
+    leaves_.push_back(id);
+  }
+  order_ = OrderList(static_cast<int>(leaves_.size()));
+  build_tree();
+}
+
+void Partition::build_tree() {
+  const size_t count = leaf_of_.size();
+  std::vector<uint32_t> depth(count, 0);
+  std::vector<NodeId> parent(count, graph::no_node);
+  tree_size_.assign(count, 1);
+  tree_place_.assign(count, 0);
+  for (NodeId id : leaves_)
+    for (NodeId input : context_.inputs[id]) {
+      if (leaf_of_[input] < 0 || depth[input] < depth[id]) continue;
+      depth[id] = depth[input] + 1;
+      parent[id] = input;
+    }
+  for (size_t i = leaves_.size(); i-- > 0;)
+    if (const NodeId above = parent[leaves_[i]]; above != graph::no_node)
+      tree_size_[above] += tree_size_[leaves_[i]];
+  // Behind a node's place those of its first child and what is below that, then the next child's.
+  std::vector<uint32_t> next(count, 0);
+  uint32_t roots = 0;
+  for (NodeId id : leaves_) {
+    uint32_t& place = parent[id] == graph::no_node ? roots : next[parent[id]];
+    tree_place_[id] = place;
+    place += tree_size_[id];
+    next[id] = tree_place_[id] + 1;
   }
 }
 
@@ -34,111 +64,198 @@ int Partition::find(int cluster) const {
   return cluster;
 }
 
-int Partition::cluster_of(NodeId node) const { return cluster_of_[node] < 0 ? -1 : find(cluster_of_[node]); }
+std::span<const NodeId> Partition::nodes(int cluster) const {
+  if (static_cast<size_t>(cluster) < leaves_.size()) return {&leaves_[static_cast<size_t>(cluster)], 1};
+  return merged(cluster).nodes;
+}
 
-std::vector<int> Partition::live(const std::vector<int>& clusters, int self) const {
-  std::vector<int> result;
-  for (int c : clusters)
-    if (const int now = find(c); now != self) result.push_back(now);
+std::vector<NodeId> Partition::nodes_of_part(int cluster) const {
+  std::vector<NodeId> result;
+  std::vector<int> work = {cluster};
+  while (!work.empty()) {
+    const int c = work.back();
+    work.pop_back();
+    if (static_cast<size_t>(c) < leaves_.size() || alive(c)) {
+      result.insert(result.end(), nodes(c).begin(), nodes(c).end());
+    } else {
+      work.push_back(merged(c).first);
+      work.push_back(merged(c).second);
+    }
+  }
   std::sort(result.begin(), result.end());
-  result.erase(std::unique(result.begin(), result.end()), result.end());
   return result;
 }
 
-std::vector<int> Partition::successors(int cluster) const {
-  return live(clusters_[static_cast<size_t>(cluster)].next, cluster);
-}
-std::vector<int> Partition::predecessors(int cluster) const {
-  return live(clusters_[static_cast<size_t>(cluster)].previous, cluster);
+std::vector<int> Partition::adjacent(int cluster, const NodeLists& lists, size_t most) const {
+  stamp_.resize(forward_.size(), 0);
+  const int mark = ++stamps_;
+  std::vector<int> result;
+  for (NodeId node : nodes(cluster))
+    for (NodeId other : lists[node]) {
+      const int c = cluster_of(other);
+      if (c < 0 || c == cluster || stamp_[static_cast<size_t>(c)] == mark) continue;
+      if (result.size() == most) break;
+      stamp_[static_cast<size_t>(c)] = mark;
+      result.push_back(c);
+    }
+  std::sort(result.begin(), result.end());
+  return result;
 }
 
-bool Partition::reach(int low, int high, std::vector<int>& reached) const {
-  stamp_.resize(clusters_.size(), 0);
-  const int mark = ++stamps_;
-  const int limit = clusters_[static_cast<size_t>(high)].position;
-  bool found = false;
-  std::vector<int> work = {low};
-  while (!work.empty()) {
-    const int from = work.back();
-    work.pop_back();
-    for (int next : clusters_[static_cast<size_t>(from)].next) {
-      next = find(next);
-      if (next == from || (from == low && next == high)) continue;
-      if (next == high) {
-        found = true;
-        continue;
-      }
-      if (clusters_[static_cast<size_t>(next)].position > limit || stamp_[static_cast<size_t>(next)] == mark)
-        continue;
-      stamp_[static_cast<size_t>(next)] = mark;
-      reached.push_back(next);
-      work.push_back(next);
-    }
+std::vector<int> Partition::successors(int cluster, size_t most) const {
+  return adjacent(cluster, context_.readers, most);
+}
+std::vector<int> Partition::predecessors(int cluster, size_t most) const {
+  return adjacent(cluster, context_.inputs, most);
+}
+
+// From one cluster along edges in one direction, an edge at a time, as far as the other cluster's place in the order.
+class Partition::Walk {
+ public:
+  Walk(const Partition& partition, const NodeLists& lists, int start, int target, int own, int others)
+      : partition_(partition),
+        lists_(lists),
+        start_(start),
+        target_(target),
+        own_(own),
+        others_(others),
+        forward_(partition.order_.before(start, target)) {
+    open(start);
   }
-  return found;
+
+  std::vector<int> reached;
+  bool met = false;  // the target through a third cluster, or what the other walk has reached
+
+  // False when there is no edge left.
+  bool step() {
+    while (edge_ == edges_.size()) {
+      if (node_ < nodes_.size()) {
+        edges_ = lists_[nodes_[node_++]];
+        edge_ = 0;
+      } else if (work_.empty()) {
+        return false;
+      } else {
+        open(work_.back());
+        work_.pop_back();
+      }
+    }
+    follow(partition_.cluster_of(edges_[edge_++]));
+    return true;
+  }
+
+ private:
+  const Partition& partition_;
+  const NodeLists& lists_;
+  int start_, target_, own_, others_;
+  bool forward_;
+  int from_ = -1;
+  std::vector<int> work_;
+  std::span<const NodeId> nodes_, edges_;
+  size_t node_ = 0, edge_ = 0;
+
+  void open(int cluster) {
+    from_ = cluster;
+    nodes_ = partition_.nodes(cluster);
+    edges_ = {};
+    node_ = edge_ = 0;
+  }
+
+  void follow(int cluster) {
+    if (cluster < 0 || cluster == from_) return;
+    if (cluster == target_) {
+      met = met || from_ != start_;
+      return;
+    }
+    int& stamp = partition_.stamp_[static_cast<size_t>(cluster)];
+    met = met || stamp == others_;
+    const OrderList& order = partition_.order_;
+    const bool inside = forward_ ? order.before(cluster, target_) : order.before(target_, cluster);
+    if (stamp == own_ || !inside) return;
+    stamp = own_;
+    reached.push_back(cluster);
+    work_.push_back(cluster);
+  }
+};
+
+// Members of other clusters that the cluster's lists name first.
+std::vector<NodeId> Partition::neighbours(int cluster, int other, const NodeLists& lists) const {
+  std::vector<NodeId> result;
+  size_t seen = 0;
+  for (NodeId node : nodes(cluster))
+    for (NodeId next : lists[node]) {
+      if (++seen > most_neighbours * most_neighbours || result.size() == most_neighbours) return result;
+      const int c = cluster_of(next);
+      if (c >= 0 && c != cluster && c != other) result.push_back(next);
+    }
+  return result;
+}
+
+// Whether the tree shows a way that leaves one and comes to the other: for connections across many layers it does.
+bool Partition::plainly_cycles(int low, int high) const {
+  const std::vector<NodeId> behind = neighbours(low, high, context_.readers);
+  if (behind.empty()) return false;
+  const std::vector<NodeId> before = neighbours(high, low, context_.inputs);
+  for (NodeId from : behind)
+    for (NodeId to : before)
+      if (leads_down(from, to)) return true;
+  return false;
+}
+
+// From both ends at once, until one of the searches has seen everything or they meet.
+std::optional<Partition::Between> Partition::between(int low, int high) const {
+  stamp_.resize(forward_.size(), 0);
+  const int forward_mark = ++stamps_, backward_mark = ++stamps_;
+  Walk forward(*this, context_.readers, low, high, forward_mark, backward_mark);
+  Walk backward(*this, context_.inputs, high, low, backward_mark, forward_mark);
+  for (int64_t step = 0; step < most_steps; ++step, steps_ += 2) {
+    if (!forward.step()) return Between{true, std::move(forward.reached)};
+    if (!backward.step()) return Between{false, std::move(backward.reached)};
+    if (forward.met || backward.met) return std::nullopt;
+  }
+  return std::nullopt;
 }
 
 bool Partition::would_cycle(int a, int b) const {
-  if (clusters_[static_cast<size_t>(a)].position > clusters_[static_cast<size_t>(b)].position)
-    std::swap(a, b);
-  std::vector<int> reached;
-  return reach(a, b, reached);
+  if (order_.before(b, a)) std::swap(a, b);
+  return plainly_cycles(a, b) || !between(a, b);
 }
 
 int Partition::merge(int a, int b) {
-  if (clusters_[static_cast<size_t>(a)].position > clusters_[static_cast<size_t>(b)].position)
-    std::swap(a, b);
-  std::vector<int> reached;
-  check(!reach(a, b, reached), "a merge would close a cycle");
-  const int index = static_cast<int>(clusters_.size());
-  // What `a` reaches goes behind the merged cluster, the rest of the window before it; both keep their order.
-  const int begin = clusters_[static_cast<size_t>(a)].position,
-            end = clusters_[static_cast<size_t>(b)].position;
-  const int mark = stamps_;
-  std::vector<int> places, before, behind;
-  for (int p = begin; p <= end; ++p) {
-    const int c = at_position_[static_cast<size_t>(p)];
-    if (c < 0) continue;
-    places.push_back(p);
-    at_position_[static_cast<size_t>(p)] = -1;
-    if (c == a || c == b) continue;
-    (stamp_[static_cast<size_t>(c)] == mark ? behind : before).push_back(c);
+  if (order_.before(b, a)) std::swap(a, b);
+  std::optional<Between> found = between(a, b);
+  check(found.has_value(), "a merge would close a cycle");
+  std::sort(found->clusters.begin(), found->clusters.end(),
+            [&](int c, int d) { return order_.before(c, d); });
+  const int index = static_cast<int>(forward_.size());
+  // In the place of the second one, with what the first one reaches behind it; or in the place of the first one, with
+  // what reaches the second one before it. What else lies between them has to do with neither.
+  order_.replace(found->from_first ? b : a);
+  order_.remove(found->from_first ? a : b);
+  int last = index;
+  for (int c : found->clusters) {
+    order_.remove(c);
+    if (found->from_first)
+      order_.insert_behind(last, c);
+    else
+      order_.insert_before(index, c);
+    last = c;
   }
-  Cluster merged;
-  Cluster& first = clusters_[static_cast<size_t>(a)];
-  Cluster& second = clusters_[static_cast<size_t>(b)];
-  merged.first = a;
-  merged.second = b;
-  std::merge(first.nodes.begin(), first.nodes.end(), second.nodes.begin(), second.nodes.end(),
-             std::back_inserter(merged.nodes));
-  first.alive = second.alive = false;
+  Merged both{{}, a, b};
+  const std::span<const NodeId> first = nodes(a), second = nodes(b);
+  both.nodes.reserve(first.size() + second.size());
+  std::merge(first.begin(), first.end(), second.begin(), second.end(), std::back_inserter(both.nodes));
+  for (int part : {a, b}) {
+    forward_[static_cast<size_t>(part)] = index;
+    if (static_cast<size_t>(part) >= leaves_.size()) merged(part).nodes = {};
+  }
   forward_.push_back(index);
-  forward_[static_cast<size_t>(a)] = forward_[static_cast<size_t>(b)] = index;
-  merged.next = first.next;
-  merged.next.insert(merged.next.end(), second.next.begin(), second.next.end());
-  merged.previous = first.previous;
-  merged.previous.insert(merged.previous.end(), second.previous.begin(), second.previous.end());
-  merged.next = live(merged.next, index);
-  merged.previous = live(merged.previous, index);
-  clusters_.push_back(std::move(merged));
-  before.push_back(index);
-  before.insert(before.end(), behind.begin(), behind.end());
-  for (size_t i = 0; i < before.size(); ++i) {
-    at_position_[static_cast<size_t>(places[i])] = before[i];
-    clusters_[static_cast<size_t>(before[i])].position = places[i];
-  }
+  merged_.push_back(std::move(both));
   return index;
 }
 
 std::pair<int, int> Partition::parts(int cluster) const {
-  return {clusters_[static_cast<size_t>(cluster)].first, clusters_[static_cast<size_t>(cluster)].second};
-}
-
-std::vector<int> Partition::order() const {
-  std::vector<int> result;
-  for (int c : at_position_)
-    if (c >= 0) result.push_back(c);
-  return result;
+  if (static_cast<size_t>(cluster) < leaves_.size()) return {-1, -1};
+  return {merged(cluster).first, merged(cluster).second};
 }
 
 }  // namespace fusewise::fusion

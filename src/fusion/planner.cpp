@@ -163,7 +163,7 @@ class Planner {
     while (!work.empty()) {
       const int c = work.back();
       work.pop_back();
-      const std::vector<NodeId>& nodes = partition_.nodes(c);
+      const std::vector<NodeId> nodes = partition_.nodes_of_part(c);
       if (plan_.assemblies.wholes.count(nodes.front())) {
         add_whole(nodes.front());
         continue;
@@ -213,7 +213,7 @@ class Planner {
     if (plain || evaluator_.evaluations() >= context_.options->budget) return false;
     double apart = 0;
     for (int part : {first, second}) {
-      const Evaluated& evaluated = evaluator_.evaluate(region_of(context_, partition_.nodes(part)));
+      const Evaluated& evaluated = evaluator_.evaluate(region_of(context_, partition_.nodes_of_part(part)));
       if (!evaluated.verdict) return false;
       apart += evaluated.estimate.microseconds;
     }

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <optional>
-#include <type_traits>
 #include <vector>
 
 #include "base/hash.h"
-#include "graph/text_internal.h"
-#include "numerics/mixer.h"
+#include "graph/mix.h"
 #include "rewrite/rebuilder.h"
 
 namespace fusewise::rewrite {
@@ -39,26 +36,6 @@ bool commutes(const Node& node) {
     default:
       return false;
   }
-}
-
-template <class T>
-void add_field(Mixer& mixer, const T& field) {
-  if constexpr (std::is_same_v<T, Dim>) {
-    mixer.add(field);
-  } else if constexpr (std::is_same_v<T, std::optional<Dim>>) {
-    mixer.add(field.has_value() ? 1 : 0);
-    if (field) mixer.add(*field);
-  } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
-    mixer.add(static_cast<uint64_t>(field));
-  } else {
-    mixer.add(field.size());
-    for (const auto& entry : field) add_field(mixer, entry);
-  }
-}
-
-void add_attributes(Mixer& mixer, const graph::Attributes& attributes) {
-  const auto field = [&](const char*, const auto& member) { add_field(mixer, member); };
-  std::visit([&](const auto& a) { graph::text_internal::visit_fields(field, a); }, attributes);
 }
 
 // A few pages of a constant, so that only constants that are probably equal are read as a whole.
@@ -99,8 +76,8 @@ class Leaders {
 
   uint64_t hash_of(const Node& node) const {
     Mixer mixer;
-    mixer.add(static_cast<uint64_t>(node.op) << 8 | static_cast<uint64_t>(node.results[0].element));
-    add_field(mixer, node.results[0].shape);
+    mixer.add(static_cast<uint64_t>(node.op));
+    graph::mix(mixer, node.results[0]);
     const auto add = [&](Value v) { mixer.add(uint64_t{v.result} << 32 | v.node); };
     if (commutes(node)) {
       for (Value operand : operands_of(node)) add(operand);
@@ -111,7 +88,7 @@ class Leaders {
       const uint32_t index = graph::attributes<graph::ConstantAttributes>(node).constant;
       add_sample(mixer, graph_.constants[index].bytes);
     } else {
-      add_attributes(mixer, node.attributes);
+      graph::mix(mixer, node.attributes);
     }
     return mixer.hash();
   }

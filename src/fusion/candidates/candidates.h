@@ -18,7 +18,9 @@ struct Proposal {
   int a = -1, b = -1;
 };
 
-// All proposals that `cluster` is part of, each pair once, by cluster number.
-std::vector<Proposal> proposals_of(const PlanContext& context, const Partition& partition, int cluster);
+// Proposals that `cluster` is part of, each pair once, by cluster number: all of them, or `few` where it has very many
+// neighbours.
+std::vector<Proposal> proposals_of(const PlanContext& context, const Partition& partition, int cluster,
+                                   bool few);
 
 }  // namespace fusewise::fusion

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "fusion/legality/check.h"
+#include "graph/form.h"
 
 namespace fusewise::fusion {
 
@@ -41,7 +42,8 @@ Verdict recomputable(const Candidate& candidate, const LegalityContext& context,
 Verdict gathered_operand(const Candidate& candidate, const LegalityContext& context) {
   for (NodeId node : candidate.region.nodes) {
     if (!context.plan.facts.at(node).gathers) continue;
-    for (const graph::Read& read : context.plan.facts.at(node).form.reads) {
+    const graph::Form form = graph::form_of(*context.plan.graph, node);
+    for (const graph::Read& read : form.reads) {
       const bool gathered = std::any_of(read.index.begin(), read.index.end(),
                                         [](const auto& e) { return e.gathered.has_value(); });
       const NodeId operand = context.plan.graph->node(node).operands[static_cast<size_t>(read.operand)].node;

@@ -36,8 +36,7 @@ Candidate make_candidate(const PlanContext& context, const Partition& partition,
   Candidate candidate;
   candidate.a = a;
   candidate.b = b;
-  const auto& first = partition.nodes(a);
-  const auto& second = partition.nodes(b);
+  const std::span<const NodeId> first = partition.nodes(a), second = partition.nodes(b);
   std::merge(first.begin(), first.end(), second.begin(), second.end(), std::back_inserter(candidate.nodes));
   candidate.region = region_of(context, candidate.nodes);
   return candidate;

@@ -1,10 +1,11 @@
 // Greedy: the merge that gains most by the model first. A queue holds every proposal under its tier 0 gain; what
 // comes up is priced exactly where the closed form does not suffice, and goes back if others now gain more.
 #include <algorithm>
+#include <optional>
 #include <queue>
 
 #include "fusion/candidates/candidates.h"
-#include "fusion/search/cluster_price.h"
+#include "fusion/search/cluster_sums.h"
 #include "fusion/search/search.h"
 
 namespace fusewise::fusion {
@@ -41,11 +42,11 @@ struct Entry {
 class Greedy {
  public:
   Greedy(Partition& partition, const LegalityContext& context, const std::vector<bool>& fixed)
-      : partition_(partition), context_(context), fixed_(fixed), price_(context.plan, context.evaluator) {}
+      : partition_(partition), context_(context), fixed_(fixed), summer_(context.plan) {}
 
   SearchResult run() {
     const std::vector<int> clusters = partition_.order();
-    for (int c : clusters) prices_[c] = price_.closed_form(partition_.nodes(c));
+    for (int c : clusters) keep(c, sums_before_search(c));
     for (int c : clusters) propose(c, true);
     const std::optional<int64_t> most = context_.plan.options->constraints.most_merges;
     while (!queue_.empty()) {
@@ -62,44 +63,44 @@ class Greedy {
   Partition& partition_;
   const LegalityContext& context_;
   const std::vector<bool>& fixed_;
-  ClusterPrice price_;
+  ClusterSummer summer_;
   SearchResult result_;
   std::priority_queue<Entry> queue_;
-  std::unordered_map<int, double> prices_;  // tier 0, per living cluster
+  std::vector<ClusterSums> sums_;  // per living cluster
+  std::vector<double> tree_;       // tier 1 prices of clusters, negative where they have not been asked for
+
+  const ClusterSums& sums(int cluster) const { return sums_[static_cast<size_t>(cluster)]; }
+
+  void keep(int cluster, ClusterSums sums) {
+    const auto place = static_cast<size_t>(cluster);
+    if (place >= sums_.size()) {
+      sums_.resize(place + 1);
+      tree_.resize(place + 1, -1);
+    }
+    sums_[place] = std::move(sums);
+  }
+
+  // Groups that the user gave have several members from the start.
+  ClusterSums sums_before_search(int cluster) const {
+    const std::span<const NodeId> nodes = partition_.nodes(cluster);
+    ClusterSums sums = summer_.of_node(nodes[0]);
+    for (NodeId node : nodes.subspan(1)) sums = summer_.of_both(sums, summer_.of_node(node));
+    return sums;
+  }
 
   void propose(int cluster, bool only_forward) {
     if (fixed_[partition_.nodes(cluster).front()]) return;
-    for (const Proposal& p : proposals_of(context_.plan, partition_, cluster)) {
+    for (const Proposal& p : proposals_of(context_.plan, partition_, cluster, !only_forward)) {
       if (only_forward && p.b == cluster) continue;  // the other one proposes it
       const int other = p.a == cluster ? p.b : p.a;
       if (fixed_[partition_.nodes(other).front()]) continue;
-      Candidate candidate = merged_nodes(p.a, p.b);
-      const double gain = prices_.at(p.a) + prices_.at(p.b) - price_.closed_form(candidate.nodes);
+      const ClusterSums &a = sums(p.a), &b = sums(p.b);
+      const double gain = a.microseconds + b.microseconds - summer_.price_of_both(a, b);
       if (gain < least_gain) continue;
-      queue_.push({gain, tie_of(candidate.nodes), candidate.nodes.front(), candidate.nodes.back(), p.a, p.b,
-                   p.kind == CandidateKind::vertical &&
-                       price_.plain_merge(partition_.nodes(p.a), partition_.nodes(p.b)),
-                   !contracts(candidate.nodes)});
+      queue_.push({gain, a.signature + b.signature, std::min(a.first, b.first), std::max(a.last, b.last), p.a,
+                   p.b, p.kind == CandidateKind::vertical && summer_.plain_merge(a, b),
+                   !a.contracts && !b.contracts});
     }
-  }
-
-  bool contracts(const std::vector<NodeId>& nodes) const {
-    return std::any_of(nodes.begin(), nodes.end(),
-                       [&](NodeId n) { return context_.plan.facts.at(n).contracts; });
-  }
-
-  Candidate merged_nodes(int a, int b) const {
-    Candidate candidate;
-    const auto &first = partition_.nodes(a), &second = partition_.nodes(b);
-    candidate.nodes.reserve(first.size() + second.size());
-    std::merge(first.begin(), first.end(), second.begin(), second.end(), std::back_inserter(candidate.nodes));
-    return candidate;
-  }
-
-  uint64_t tie_of(const std::vector<NodeId>& nodes) const {
-    uint64_t sum = 0;
-    for (NodeId n : nodes) sum += context_.plan.facts.at(n).signature;
-    return sum;
   }
 
   void consider(Entry& entry) {
@@ -113,11 +114,11 @@ class Greedy {
         return;
       }
       if (!is_legal(candidate, context_, true)) return;
-      const double together = price_.tree(candidate.region);
+      const double together = tree_price(candidate.region);
       const double apart = tree_price(entry.a) + tree_price(entry.b);
       entry.exact = true;
       const double gain = apart - together;
-      if (gain < least_gain + share_of(candidate.nodes) * apart) return;
+      if (gain < least_gain + share_of(entry) * apart) return;
       // Others may gain more than this one does by the exact price.
       if (!queue_.empty() && gain < entry.gain && others_first(entry, gain)) {
         entry.gain = gain;
@@ -127,9 +128,8 @@ class Greedy {
     }
     const int merged = partition_.merge(entry.a, entry.b);
     ++result_.merges;
-    prices_.erase(entry.a);
-    prices_.erase(entry.b);
-    prices_[merged] = price_.closed_form(partition_.nodes(merged));
+    keep(merged, summer_.of_both(sums(entry.a), sums(entry.b)));
+    for (int part : {entry.a, entry.b}) sums_[static_cast<size_t>(part)] = {};
     propose(merged, false);
   }
 
@@ -141,11 +141,8 @@ class Greedy {
 
   // An epilogue that a contraction's tiles do not suit (another layout, say) is dearer than a kernel of its own.
   bool epilogue_pays(const Entry& entry, const Candidate& candidate) {
-    const auto& nodes = partition_.nodes(entry.a);
-    const bool accumulates = std::any_of(nodes.begin(), nodes.end(),
-                                         [&](NodeId n) { return context_.plan.facts.at(n).accumulates; });
-    if (!accumulates || out_of_budget(candidate)) return true;
-    const double together = price_.tree(candidate.region);
+    if (!sums(entry.a).accumulates || out_of_budget(candidate)) return true;
+    const double together = tree_price(candidate.region);
     return together >= 0 && together <= tree_price(entry.a) + tree_price(entry.b);
   }
 
@@ -154,13 +151,20 @@ class Greedy {
            !context_.evaluator.known(candidate.region);
   }
 
-  double share_of(const std::vector<NodeId>& nodes) const {
-    return contracts(nodes) ? least_contraction_share : least_share;
+  double share_of(const Entry& entry) const {
+    return sums(entry.a).contracts || sums(entry.b).contracts ? least_contraction_share : least_share;
+  }
+
+  // Negative when it is no legal region.
+  double tree_price(const graph::Region& region) {
+    const Evaluated& evaluated = context_.evaluator.evaluate(region);
+    return evaluated.verdict ? evaluated.estimate.microseconds : -1;
   }
 
   double tree_price(int cluster) {
-    const double price = price_.tree(region_of(context_.plan, partition_.nodes(cluster)));
-    return price < 0 ? prices_.at(cluster) : price;
+    double& price = tree_[static_cast<size_t>(cluster)];
+    if (price < 0) price = tree_price(region_of(context_.plan, partition_.nodes(cluster)));
+    return price < 0 ? sums(cluster).microseconds : price;
   }
 };
 
