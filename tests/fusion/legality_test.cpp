@@ -105,27 +105,5 @@ TEST(Legality, EveryCheckHasANameAndCheapOnesComeFirst) {
   }
 }
 
-TEST(Partition, RandomMergesKeepTheQuotientAcyclic) {
-  for (uint32_t seed = 0; seed < 30; ++seed) {
-    const Graph graph = random_graph(seed, 30);
-    const PlanOptions options = test_options();
-    const PlanContext context = make_context(graph, options, {});
-    Partition partition(context);
-    std::mt19937 random(seed);
-    for (int step = 0; step < 200; ++step) {
-      const std::vector<int> order = partition.order();
-      if (order.size() < 2) break;
-      const int a = order[random() % order.size()], b = order[random() % order.size()];
-      if (a != b && !partition.would_cycle(a, b)) partition.merge(a, b);
-      std::map<int, size_t> place;
-      const std::vector<int> now = partition.order();
-      for (size_t i = 0; i < now.size(); ++i) place[now[i]] = i;
-      for (int c : now)
-        for (int next : partition.successors(c))
-          ASSERT_LT(place.at(c), place.at(next)) << "seed " << seed << " step " << step;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace fusewise::fusion

@@ -55,7 +55,8 @@ void visit_border(const ClusterSums& a, const ClusterSums& b, const OnOutput& on
 ClusterSums ClusterSummer::of_node(NodeId node) const {
   const cost::NodeFacts& facts = context_.facts.at(node);
   ClusterSums sums;
-  const auto readers = static_cast<uint32_t>(context_.readers[node].size() + (context_.is_output[node] ? 1 : 0));
+  const auto readers =
+      static_cast<uint32_t>(context_.readers[node].size() + (context_.is_output[node] ? 1 : 0));
   if (readers) sums.outputs.push_back({node, readers});
   for (NodeId input : context_.inputs[node])
     sums.reads.push_back({input, node, !context_.is_source(input) && reads_directly(node, input)});
@@ -63,7 +64,8 @@ ClusterSums ClusterSummer::of_node(NodeId node) const {
   sums.signature = facts.signature;
   sums.first = sums.last = node;
   sums.elements = facts.elements;
-  sums.held = !facts.accumulates && !facts.gathers && !facts.pieces && (!facts.view || facts.plain_view) ? 0 : 1;
+  sums.held =
+      !facts.accumulates && !facts.gathers && !facts.pieces && (!facts.view || facts.plain_view) ? 0 : 1;
   sums.sequential = !sums.held || facts.sequential;
   sums.accumulates = facts.accumulates;
   sums.contracts = facts.contracts;

@@ -25,9 +25,9 @@ struct ClusterSums {
   double cycles = 0;
   uint64_t signature = 0;  // the sum of the members': equal for equal clusters
   NodeId first = 0, last = 0;
-  double elements = 0;      // of every member's result, -1 where they differ
-  int held = 0;             // members that are not elementwise
-  bool sequential = true;   // all those are sequential accumulations
+  double elements = 0;     // of every member's result, -1 where they differ
+  int held = 0;            // members that are not elementwise
+  bool sequential = true;  // all those are sequential accumulations
   bool accumulates = false, contracts = false;
   double microseconds = 0;  // tier 0
 };
