@@ -278,7 +278,7 @@ class Planner {
 
   void add_control(NodeId control) {
     PlannedRegion planned;
-    planned.region = region_of(context_, {control});
+    planned.region = region_of(context_, std::vector<NodeId>{control});
     planned.bodies = bodies_.at(control);
     const graph::Node& node = context_.graph->node(control);
     double price = 0;

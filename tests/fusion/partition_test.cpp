@@ -10,7 +10,6 @@
 namespace fusewise::fusion {
 namespace {
 
-
 TEST(OrderList, AgreesWithAList) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
@@ -111,7 +110,8 @@ Graph skips(int depth) {
   GraphBuilder b(graph);
   std::vector<Value> down = {b.input("x", f32({8, 8}))};
   for (int i = 0; i < depth; ++i)
-    down.push_back(b.map(ScalarOp::tanh, {b.broadcast_to(b.reduce(down.back(), Combine::max, {1}, true), {8, 8})}));
+    down.push_back(
+        b.map(ScalarOp::tanh, {b.broadcast_to(b.reduce(down.back(), Combine::max, {1}, true), {8, 8})}));
   Value x = down.back();
   for (int i = depth; i-- > 0;)
     x = b.map(ScalarOp::exp, {b.map(ScalarOp::add, {x, down[static_cast<size_t>(i)]})});
