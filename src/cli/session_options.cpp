@@ -70,7 +70,7 @@ Chosen choose(const CompileFlags& flags, const session::SpecializedModel& model,
   for (size_t i = 0; i < inputs.size(); ++i)
     if (std::find(model.bound.begin(), model.bound.end(), inputs[i].name) == model.bound.end())
       rest.push_back(prepared.tensors[i]);
-  return {session::Model::load(flags.model, model.options), std::move(rest)};
+  return {session::Model::load(flags.model, model.options), std::move(rest), {}};
 }
 
 }  // namespace
@@ -155,7 +155,10 @@ void with_model(const CompileFlags& flags, Console& console, const std::function
       .import = {}, .extra_outputs = session::resolve_tensors(flags.model, flags.output_tensors)};
   if (!flags.static_shapes) {
     try {
-      return use({session::Model::load(flags.model, options), std::nullopt});
+      session::Model model = session::Model::load(flags.model, options);
+      SymbolValues usual =
+          session::requested_symbols(session::inputs_of(model.graph()), flags.inputs.request());
+      return use({std::move(model), std::nullopt, std::move(usual)});
     } catch (const UnsupportedError& error) {
       console.note(fmt::format("not for all sizes: {}", error.what()));
     }
@@ -183,9 +186,10 @@ void with_model(const CompileFlags& flags, Console& console, const std::function
 
 Prepared prepare(const CompileFlags& flags, Console& console) {
   const session::InputRequest request = flags.inputs.request();
-  const session::SessionOptions options = flags.options(console);
+  session::SessionOptions options = flags.options(console);
   std::optional<Prepared> prepared;
   with_model(flags, console, [&](const Chosen& chosen) {
+    options.usual = chosen.usual;
     session::Session session(chosen.model, options);
     std::vector<graph::Tensor> inputs =
         chosen.inputs ? *chosen.inputs

@@ -31,6 +31,7 @@ struct CompileFlags {
 struct Chosen {
   session::Model model;
   std::optional<std::vector<graph::Tensor>> inputs;
+  SymbolValues usual = {};  // sizes that the flags give, for SessionOptions::usual
 };
 // Calls `use` with the model of the flags. When it is not supported because shapes depend on data, tries again with
 // ever more of the inputs put into the import, and warns of it.

@@ -83,6 +83,7 @@ Planned plan_graph(graph::Graph graph, const CompileOptions& options) {
   plan.machine = options.machine;
   plan.threads = options.threads;
   plan.order = order_for(options.numerics);
+  plan.usual = options.usual;
   plan.assemble = options.target.empty();
   if (options.plan_text)
     plan.constraints = fusion::constraints_from_json(graph, *options.plan_text, options.machine);

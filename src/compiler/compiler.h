@@ -22,6 +22,7 @@ struct CompileOptions {
   fusion::FusionMode fusion = fusion::FusionMode::on;
   machine::Machine machine;  // whose code generation features the kernels may use
   int threads = 1;           // that the program will run on; the plan reckons with it
+  SymbolValues usual;        // and with these values of symbols; the program takes any others, too
   std::string target;        // "opencl": kernels as source text for a GPU; empty: machine code for the CPU
   int compile_threads = 1;
   std::optional<std::string> plan_text;      // a plan file's text to replay

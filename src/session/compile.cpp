@@ -70,6 +70,8 @@ compiler::CompileOptions compile_options_for(const SessionOptions& options) {
   compile.target = options.target;
   compile.machine = options.machine ? *options.machine : machine::host_machine();
   compile.threads = options.threads > 0 ? options.threads : default_thread_count();
+  for (const auto& [name, value] : options.usual)
+    if (value > 0) compile.usual[name] = value;  // of an empty run all plans are good
   compile.compile_threads = default_thread_count();
   compile.plan_text = options.plan_text;
   compile.disabled_passes = options.disabled_passes;
@@ -85,6 +87,8 @@ Hash128 cache_key(const Hash128& model, const compiler::CompileOptions& compile)
   hasher.add(std::string_view(compile.target));
   hasher.add(compile.numerics).add(compile.fusion).add(compile.threads);
   hasher.add(std::string_view(machine::to_text(compile.machine)));
+  hasher.add(compile.usual.size());
+  for (const auto& [name, value] : compile.usual) hasher.add(std::string_view(name)).add(value);
   hasher.add(compile.plan_text.has_value()).add(std::string_view(compile.plan_text.value_or("")));
   hasher.add(compile.in_place.size());
   for (const std::string& wish : compile.in_place) hasher.add(std::string_view(wish));

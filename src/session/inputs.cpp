@@ -75,6 +75,13 @@ std::set<std::string> symbols_of(std::span<const InputInfo> inputs) {
   return names;
 }
 
+void set_given(Symbols& symbols, std::span<const InputInfo> inputs,
+               const std::vector<std::optional<graph::Tensor>>& given) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (given[i])
+      symbols.set_from(inputs[i], given[i]->shape, fmt::format("the file of '{}'", inputs[i].name));
+}
+
 void set_requested(Symbols& symbols, std::span<const InputInfo> inputs, const InputRequest& request,
                    const Shapes& shapes) {
   const std::set<std::string> known = symbols_of(inputs);
@@ -150,8 +157,10 @@ bool matches(const std::string& pattern, const std::string& name) {
 }
 
 SymbolValues requested_symbols(std::span<const InputInfo> inputs, const InputRequest& request) {
+  const Shapes shapes = requested_shapes(inputs, request);
   Symbols symbols;
-  set_requested(symbols, inputs, request, requested_shapes(inputs, request));
+  set_given(symbols, inputs, read_inputs(inputs, request, [](const std::string&) {}));
+  set_requested(symbols, inputs, request, shapes);
   return symbols.values;
 }
 
@@ -161,9 +170,7 @@ PreparedInputs prepare_inputs(std::span<const InputInfo> inputs, const InputRequ
   check_ranges(inputs, request);
   std::vector<std::optional<graph::Tensor>> given = read_inputs(inputs, request, warn);
   Symbols symbols;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (given[i])
-      symbols.set_from(inputs[i], given[i]->shape, fmt::format("the file of '{}'", inputs[i].name));
+  set_given(symbols, inputs, given);
   set_requested(symbols, inputs, request, shapes);
   close_symbols(symbols, inputs, warn);
 

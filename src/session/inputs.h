@@ -49,7 +49,7 @@ struct PreparedInputs {
 // UserError for what does not fit the model: unknown names, other types, contradicting shapes.
 PreparedInputs prepare_inputs(std::span<const InputInfo> inputs, const InputRequest& request,
                               const std::function<void(const std::string&)>& warn);
-// The symbols alone, from --dim and --shape; symbols that stay open are missing.
+// The symbols alone, from files, --dim and --shape; symbols that stay open are missing.
 SymbolValues requested_symbols(std::span<const InputInfo> inputs, const InputRequest& request);
 
 }  // namespace fusewise::session

@@ -37,6 +37,9 @@ struct SessionOptions {
   fusion::FusionMode fusion = fusion::FusionMode::on;
   std::optional<machine::Machine> machine = {};  // nothing: the one this process runs on
   std::string target = {};  // "opencl": kernels for a GPU, run by its driver; empty: machine code for the CPU
+  // Values of symbols that are to be fast: the plan reckons with them. Any others are right, too, and plans for other
+  // values are other entries of the cache. Symbols without one: 1 where the name says batch, else 128.
+  SymbolValues usual = {};
   bool use_cache = true;
   std::optional<std::string> cache_folder = {};  // nothing: FUSEWISE_CACHE_DIR, else the user's cache folder
   std::optional<std::string> plan_text = {};     // a plan file to replay

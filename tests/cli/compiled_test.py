@@ -208,6 +208,14 @@ class Plans(CommandLine):
         (self.path / "broken.json").write_text("{")
         self.run_command("run", self.model(), "--plan", "broken.json", code=1)
 
+    def test_plans_are_made_for_the_sizes_given(self):
+        model = self.model("bert_base_tiny")
+        sizes = [self.run_json("plan", model, "--shape", f"*=1x{length}")["predicted_ms"] for length in (2, 64, 512)]
+        self.assertLess(sizes[0], sizes[1])
+        self.assertLess(sizes[1], sizes[2])
+        self.assertEqual(self.run_json("plan", model, "--dim", "batch=1", "--dim", "seq=64")["predicted_ms"], sizes[1])
+        self.run_command("plan", model, "--shape", "input_ids=1x3x5", code=1)
+
     def test_explanations(self):
         rows = self.run_json("explain", self.model())["rows"]
         self.assertGreater(len(rows), 5)

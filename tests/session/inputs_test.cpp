@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "graph/builder.h"
 #include "session/files/npy.h"
 #include "session/files/tensor_proto.h"
@@ -18,6 +19,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 
 const Dim batch = Dim::symbol("batch"), seq = Dim::symbol("seq");
 const std::vector<InputInfo> model_inputs = {
@@ -62,6 +64,15 @@ TEST_F(Inputs, DimsAndShapesFixSymbolsForAllInputs) {
   const PreparedInputs by_dims = prepare({.dims = {{"batch", 0}, {"seq", 3}}});
   EXPECT_THAT(by_dims.tensors[0].shape, ElementsAre(0, 3));
   EXPECT_THAT(by_dims.tensors[2].shape, ElementsAre(0, 2, 4));
+}
+
+TEST_F(Inputs, SymbolsAreWhatFilesAndOptionsSay) {
+  EXPECT_THAT(requested_symbols(model_inputs, {}), IsEmpty());
+  write("ids.npy", Tensor(DataType::int64, {2, 5}));
+  const InputRequest request = {.source = folder()};
+  EXPECT_THAT(requested_symbols(model_inputs, request), ElementsAre(Pair("batch", 2), Pair("seq", 5)));
+  EXPECT_THAT(requested_symbols(model_inputs, {.dims = {{"seq", 3}}}), ElementsAre(Pair("seq", 3)));
+  EXPECT_THROW(requested_symbols(model_inputs, {.source = folder(), .dims = {{"seq", 3}}}), UserError);
 }
 
 TEST_F(Inputs, ShapeNamesMayBePatterns) {

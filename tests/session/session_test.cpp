@@ -138,6 +138,12 @@ TEST_F(SessionTest, TheKeyHoldsWhatTheResultDependsOn) {
   other = options();
   other.fusion = fusion::FusionMode::off;
   EXPECT_FALSE(Session(model(), other).info().cache_hit);
+  other = options();
+  other.usual = {{"batch", 3}};
+  EXPECT_FALSE(Session(model(), other).info().cache_hit);
+  EXPECT_TRUE(Session(model(), other).info().cache_hit);
+  other.usual = {{"batch", 4}};
+  EXPECT_FALSE(Session(model(), other).info().cache_hit);
   const Model fixed = Model::load(path().string(), {.import = {.symbol_values = {{"batch", 4}}}});
   EXPECT_FALSE(Session(fixed, options()).info().cache_hit);
   EXPECT_TRUE(Session(model(), options()).info().cache_hit);
@@ -148,6 +154,31 @@ TEST_F(SessionTest, TheKeyHoldsWhatTheResultDependsOn) {
   EXPECT_FALSE(
       compare_exactly("y", first.run(std::vector{input(4)})[0], changed.run(std::vector{input(4)})[0])
           .passed);
+}
+
+TEST_F(SessionTest, PlansReckonWithUsualSizesAndRunInAll) {
+  double before = 0;
+  for (const int64_t usual : {0, 1, 64, 100000}) {
+    SessionOptions sized = options();
+    sized.numerics = compiler::Numerics::strict;
+    sized.usual = {{"batch", usual}, {"of another model", 7}};
+    const Session session(model(), sized);
+    if (usual == 0) {
+      // An empty run says nothing about sizes.
+      sized.usual = {};
+      EXPECT_EQ(session.info().predicted_ms, Session(model(), sized).info().predicted_ms);
+    } else {
+      EXPECT_GT(session.info().predicted_ms, before) << usual;
+      before = session.info().predicted_ms;
+    }
+    for (const int64_t batch : {0, 1, 7, 65}) {
+      const std::vector<Tensor> inputs = {input(batch)};
+      const std::vector<Tensor> actual = session.run(inputs),
+                                expected = graph::interpret(model().graph(), inputs);
+      for (size_t i = 0; i < actual.size(); ++i)
+        EXPECT_TRUE(compare_exactly("y", expected[i], actual[i]).passed) << usual << " " << batch;
+    }
+  }
 }
 
 TEST_F(SessionTest, StaticShapesAreTheOnlyOnes) {

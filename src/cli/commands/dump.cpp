@@ -37,6 +37,7 @@ std::vector<Dump> collect(const Options& options, Console& console) {
   };
   with_model(options.compile, console, [&](const Chosen& chosen) {
     dumps.clear();
+    session.usual = chosen.usual;
     const graph::Graph& graph = chosen.model.graph();
     if (options.stage == "graph") {
       dumps.push_back({graph.name, graph::print(graph)});

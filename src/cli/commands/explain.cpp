@@ -53,10 +53,11 @@ Explanation explain(const Options& options, const compiler::Planned& planned) {
 }
 
 int run(const Options& options, Console& console) {
-  const session::SessionOptions session = options.compile.options(console);
+  session::SessionOptions session = options.compile.options(console);
   Explanation explanation;
   Json rows;
   with_model(options.compile, console, [&](const Chosen& chosen) {
+    session.usual = chosen.usual;
     const compiler::Planned planned =
         compiler::plan_graph(chosen.model.graph(), session::compile_options_for(session));
     explanation = explain(options, planned);

@@ -61,9 +61,10 @@ Json to_json(const Options& options, const compiler::Planned& planned) {
 }
 
 int plan(const Options& options, Console& console) {
-  const session::SessionOptions session = options.compile.options(console);
+  session::SessionOptions session = options.compile.options(console);
   compiler::Planned planned;
   with_model(options.compile, console, [&](const Chosen& chosen) {
+    session.usual = chosen.usual;
     planned = compiler::plan_graph(chosen.model.graph(), session::compile_options_for(session));
   });
   if (!options.output.empty())
