@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstring>
 
-#include "base/aligned_buffer.h"
 #include "base/error.h"
 #include "base/float_environment.h"
 #include "base/mapped_file.h"
@@ -12,30 +11,48 @@
 
 namespace fusewise::runtime {
 
+using program::BufferId;
 using program::BufferKind;
 using program::Program;
 
+namespace {
+
+size_t aligned_size(size_t size) {
+  return (size + AlignedBuffer::alignment - 1) / AlignedBuffer::alignment * AlignedBuffer::alignment;
+}
+
+size_t bytes_of_block(const Program& program, const std::vector<uint8_t>& needed) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < program.buffers.size(); ++i)
+    if (needed[i] && program.buffers[i].kind == BufferKind::once)
+      bytes += aligned_size(static_cast<size_t>(program.buffers[i].bytes.value()));
+  return bytes;
+}
+
+}  // namespace
+
 Residents::Residents(Program& program, const Kernels& kernels, ThreadPool& pool, const Options& options)
-    : options_(options), places_(program.buffers.size()) {
-  const std::vector<uint8_t> needed = needed_in_runs(program);
+    : options_(options), places_(program.buffers.size()), needed_(needed_in_runs(program)) {
   const bool complete = has_once_results(program);
   for (size_t i = 0; i < places_.size(); ++i) {
     const program::Buffer& buffer = program.buffers[i];
-    if (complete && !needed[i]) continue;
+    if (complete && !needed_[i]) continue;
     if (buffer.kind == BufferKind::constant) {
       const program::Constant& constant = program.constants[buffer.index];
       check(constant.bytes.span.size() == constant.size,
             "the bytes of constant '" + constant.name + "' are not here");
-      place(buffer, places_[i], constant.bytes);
+      place(program, static_cast<BufferId>(i), constant.bytes);
     }
-    if (buffer.kind == BufferKind::once && complete) place(buffer, places_[i], buffer.content);
+    if (buffer.kind == BufferKind::once && complete) place(program, static_cast<BufferId>(i), buffer.content);
   }
   if (!complete) run_once_steps(program, kernels, pool);
-  release_unneeded(program, needed);
+  release_unneeded(program);
 }
 
 // Content that is there is used where it lies; a once buffer without any gets memory of its own.
-void Residents::place(const program::Buffer& buffer, Place& place, const program::Bytes& content) {
+void Residents::place(const Program& program, BufferId id, const program::Bytes& content) {
+  const program::Buffer& buffer = program.buffers[id];
+  Place& place = places_[id];
   const bool has_content = !content.span.empty();
   if (options_.guard) {
     place.guarded =
@@ -51,18 +68,27 @@ void Residents::place(const program::Buffer& buffer, Place& place, const program
     place.pointer = const_cast<std::byte*>(content.span.data());
     place.owner = content.owner;
   } else {
-    own(buffer, place, content.span);
+    own(program, id, content.span);
   }
 }
 
-void Residents::own(const program::Buffer& buffer, Place& place, std::span<const std::byte> content) {
-  const auto memory = std::make_shared<AlignedBuffer>(static_cast<size_t>(buffer.bytes.value()));
-  place.pointer = memory->data();
-  place.owner = memory;
+void Residents::own(const Program& program, BufferId id, std::span<const std::byte> content) {
+  const size_t size = static_cast<size_t>(program.buffers[id].bytes.value());
+  Place& place = places_[id];
+  if (needed_[id]) {
+    if (!block_) block_ = std::make_shared<AlignedBuffer>(bytes_of_block(program, needed_));
+    place.pointer = block_->data() + block_used_;
+    place.owner = block_;
+    block_used_ += aligned_size(size);
+  } else {
+    const auto memory = std::make_shared<AlignedBuffer>(size);
+    place.pointer = memory->data();
+    place.owner = memory;
+  }
   if (!content.empty())
     std::memcpy(place.pointer, content.data(), content.size());
-  else if (buffer.zero_fill && !memory->empty())
-    std::memset(place.pointer, 0, memory->size());
+  else if (program.buffers[id].zero_fill && size > 0)
+    std::memset(place.pointer, 0, size);
 }
 
 void Residents::run_once_steps(const Program& program, const Kernels& kernels, ThreadPool& pool) {
@@ -78,8 +104,7 @@ void Residents::run_once_steps(const Program& program, const Kernels& kernels, T
     pointers.clear();
     for (const program::BufferId id : step.buffers) {
       // Only now, so that what is made late takes no memory while early steps read what they are made of.
-      if (program.buffers[id].kind == BufferKind::once && !places_[id].owner)
-        place(program.buffers[id], places_[id], {});
+      if (program.buffers[id].kind == BufferKind::once && !places_[id].owner) place(program, id, {});
       std::byte* place = pointer(id);
       pointers.push_back(place ? place : nothing);
     }
@@ -114,12 +139,12 @@ void Residents::drop_read_constants(const Program& program, size_t step) const {
   }
 }
 
-void Residents::release_unneeded(Program& program, const std::vector<uint8_t>& needed) {
+void Residents::release_unneeded(Program& program) {
   std::vector<uint8_t> constant_needed(program.constants.size(), 0);
   for (size_t i = 0; i < places_.size(); ++i) {
     program::Buffer& buffer = program.buffers[i];
     buffer.content = {};
-    if (!needed[i]) {
+    if (!needed_[i]) {
       places_[i] = {};
       continue;
     }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "base/thread_pool.h"
 #include "program/program.h"
 #include "runtime/guarded_memory.h"
@@ -36,14 +37,19 @@ class Residents {
     std::shared_ptr<GuardedMemory> guarded;
   };
 
-  void place(const program::Buffer& buffer, Place& place, const program::Bytes& content);
-  static void own(const program::Buffer& buffer, Place& place, std::span<const std::byte> content);
+  void place(const program::Program& program, program::BufferId id, const program::Bytes& content);
+  void own(const program::Program& program, program::BufferId id, std::span<const std::byte> content);
   void run_once_steps(const program::Program& program, const Kernels& kernels, ThreadPool& pool);
   void drop_read_constants(const program::Program& program, size_t step) const;
-  void release_unneeded(program::Program& program, const std::vector<uint8_t>& needed);
+  void release_unneeded(program::Program& program);
 
   Options options_;
-  std::vector<Place> places_;  // by buffer
+  std::vector<Place> places_;    // by buffer
+  std::vector<uint8_t> needed_;  // by buffer: whether runs read it
+  // Results of once steps that runs read lie here, one behind the other: memory of their own would leave a part of the
+  // last huge page of each unused. What is not written yet takes no memory.
+  std::shared_ptr<AlignedBuffer> block_;
+  size_t block_used_ = 0;
   int64_t bytes_ = 0;
   double once_seconds_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <xmmintrin.h>
 
 #include <cmath>
+#include <cstring>
 #include <stdexcept>
 #include <thread>
 
@@ -268,6 +269,41 @@ TEST(Executable, OnceResultsAreKeptAndReused) {
   expect_right(third, 4);
   EXPECT_NE(third.with_once_results().buffers[2].content.span.data(), saved.buffers[2].content.span.data());
   EXPECT_THROW(Executable(program::sample_program(), options), std::runtime_error);
+}
+
+TEST(Executable, OnceResultsLieApartWithoutGaps) {
+  Program program = program::sample_program();
+  const auto once = [&](int64_t bytes) {
+    program.buffers.push_back(program::make_buffer(program::BufferKind::once, program::none, bytes, "more"));
+    program.buffers.back().zero_fill = true;
+    program.once_steps.push_back(
+        program::make_step(0, {1, static_cast<uint32_t>(program.buffers.size() - 1)}, {}, "pack"));
+    return static_cast<uint32_t>(program.buffers.size() - 1);
+  };
+  const std::vector<uint32_t> read = {2, once(16), once(68), once(5'000'004)};
+  const uint32_t unread = once(20);
+  for (const uint32_t id : read)
+    program.run_steps.insert(program.run_steps.begin(),
+                             program::make_step(1, {0, id, 3}, {Dim::symbol("batch"), 4}, "Add"));
+  const Executable executable(program, sample_options());
+  expect_right(executable, 5);
+  const Program results = executable.with_once_results();
+  EXPECT_TRUE(results.buffers[unread].content.span.empty());
+  uintptr_t end = 0;
+  for (const uint32_t id : read) {
+    const std::span<const std::byte> bytes = results.buffers[id].content.span;
+    ASSERT_EQ(static_cast<int64_t>(bytes.size()), results.buffers[id].bytes.value());
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(bytes.data());
+    EXPECT_EQ(begin % 64, 0U);
+    if (end) {
+      EXPECT_EQ(begin, (end + 63) / 64 * 64);
+    }
+    end = begin + bytes.size();
+    std::vector<float> values(bytes.size() / 4), expected = {1, 2, 3, 4};
+    std::memcpy(values.data(), bytes.data(), values.size() * 4);
+    expected.resize(values.size());
+    EXPECT_EQ(values, expected);
+  }
 }
 
 TEST(Executable, MissingKernelsAndProcessorsAreErrors) {
