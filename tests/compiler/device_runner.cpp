@@ -43,7 +43,6 @@ std::vector<DeviceBatch::Result> DeviceBatch::run() {
   const codegen::Dialect& dialect = codegen::opencl_dialect();
   std::string options(dialect.options);
   if (device_.facts().exact_division) options += " " + std::string(dialect.exact_division_option);
-  if (is_quick_) options += " -cl-opt-disable";
   const auto program = device_.compile(codegen::source_module(printed_, dialect), options);
   std::vector<Result> results;
   for (size_t i = 0; i < jobs_.size(); ++i) {

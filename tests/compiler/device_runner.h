@@ -31,9 +31,7 @@ class DeviceBatch {
     double seconds = 0;  // that the driver took from its first launch to the last result
   };
 
-  // `is_quick`: the driver's compiler optimises nothing, and takes less than half the time.
-  explicit DeviceBatch(const runtime::opencl::Device& device, bool is_quick = false)
-      : device_(device), is_quick_(is_quick) {}
+  explicit DeviceBatch(const runtime::opencl::Device& device) : device_(device) {}
   // Prints the kernel; `about` goes into the words on a wrong result. The oracle's graph must stay alive. Throws
   // UnsupportedError.
   void add(std::shared_ptr<const RegionOracle> oracle, PreparedKernel kernel, std::string name,
@@ -52,7 +50,6 @@ class DeviceBatch {
   std::string run(const runtime::opencl::DeviceProgram& program, size_t job) const;
 
   const runtime::opencl::Device& device_;
-  bool is_quick_;
   std::vector<Job> jobs_;
   std::vector<codegen::SourceKernel> printed_;
 };

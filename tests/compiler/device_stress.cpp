@@ -86,7 +86,7 @@ class Stress {
     std::optional<PreparedKernel> prepared = interpret(*what, region, *oracle, machine, words);
     tally.interpreting += seconds_since(begin);
     if (!prepared || options_.device == nullptr || right_++ % options_.print_every != 0) return;
-    if (!batch_) batch_.emplace(*options_.device, options_.is_quick);
+    if (!batch_) batch_.emplace(*options_.device);
     batch_->add(oracle, std::move(*prepared), fmt::format("seed {}", seed), words);
     ++tally.launched;
     cases_.push_back(std::move(what));

@@ -17,7 +17,6 @@ struct DeviceStress {
   uint64_t seed = 1;
   int64_t print_every = 1;  // of the regions that the interpreter finds right
   int64_t batch = 32;       // kernels of one program
-  bool is_quick = false;    // the driver's compiler optimises nothing
   double seconds = 0;       // stop after so long; 0: never
   bool is_verbose = false;  // a line for each kernel that the driver takes more than a second for
 };

@@ -321,7 +321,6 @@ TEST(OpenclRegions, RandomRegionsAreRight) {
   options.regions = 240;
   options.device = device_of(pocl);
   options.print_every = 2;
-  options.is_quick = true;
   DeviceTally all = run_stress(options);
   fmt::print("{}", to_text(all));
   for (size_t i = 0; i < all.wrong.size() && i < 3; ++i) ADD_FAILURE() << all.wrong[i];

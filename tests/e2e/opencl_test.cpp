@@ -46,7 +46,21 @@ TEST_P(OnDevice, StrictResultsAreTheInterpretersToTheBit) {
   EXPECT_GT(session.info().kernels, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, OnDevice, testing::Values("mobilenet_v2_tiny"),
+TEST_P(OnDevice, DefaultResultsAreWithinTheirBounds) {
+  const ZooModel model(GetParam());
+  const auto inputs = model.inputs(odd_sizes(model.graph()));
+  session::ReferenceOptions reference_options;
+  reference_options.threads = 2;
+  session::Reference reference(model.graph(), inputs, reference_options);
+  session::SessionOptions options = options_of(Numerics::default_, fusion::FusionMode::on, 1);
+  options.target = "opencl";
+  const session::Session session(model.model(), options);
+  for (const session::OutputVerdict& v : reference.rounded_otherwise(session.run(inputs)))
+    EXPECT_TRUE(v.passed) << v.name << ": " << v.differing << " of " << v.elements << " differ; " << v.note;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, OnDevice,
+                         testing::Values("bert_base_tiny", "dlrm_tiny", "mobilenet_v2_tiny", "vit_b16_tiny"),
                          [](const auto& one) { return one.param; });
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Long runs of random regions on an OpenCL device:
-//   stress_devices --count 1000 --seed 1 --platform pocl --print-every 1 --quick no
+//   stress_devices --count 1000 --seed 1 --platform pocl --print-every 1
 //   stress_devices --seconds 600 --platform none
 // Exits with 1 when something was wrong, of which the shortest descriptions are printed.
 #include <fmt/format.h>
@@ -28,8 +28,6 @@ int main(int count, char** words) {
       options.print_every = std::atoll(value);
     } else if (word == "--batch") {
       options.batch = std::atoll(value);
-    } else if (word == "--quick") {
-      options.is_quick = value == std::string_view("yes");
     } else if (word == "--seconds") {
       options.seconds = std::atof(value);
       options.regions = INT64_MAX;

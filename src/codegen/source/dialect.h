@@ -16,7 +16,7 @@ struct Dialect {
   std::string_view global_memory;  // in front of the element type of an argument
   std::string_view shared_memory;  // in front of the declaration of memory that a group shares
   std::string_view restrict_;      // of a pointer that no other overlaps
-  std::string_view group, groups, thread;
+  std::string_view group, thread;
   std::string_view
       group_size_before;  // an attribute that states the threads of a group: printed with {} = threads
   std::string_view barrier;

@@ -110,13 +110,8 @@ std::string SourcePrinter::phase(size_t index, Launch& launch) {
       kernel_.expr(grid.a).kind == kernel::ExprKind::constant && kernel_.expr(grid.a).value == 0
           ? ""
           : expression(grid.a, sum) + " + ";
-  line(1, fmt::format("for (long {0} = {1}{2}{3}; {0} < {4}; {0} += {5}{3}) {{", block, begin, dialect_.group,
-                      step, expression(grid.b, shift), dialect_.groups));
-  bound_.clear();
-  scope(grid.children[0], 2);
-  // The next block stores to what threads of this one may still be reading.
-  if (!shared_.empty()) line(2, fmt::format("{};", dialect_.barrier));
-  line(1, "}");
+  line(1, fmt::format("const long {} = {}{}{};", block, begin, dialect_.group, step));
+  scope(grid.children[0], 1);
   line(0, "}");
   return std::move(out_);
 }

@@ -19,7 +19,6 @@ const Dialect& opencl_dialect() {
       .shared_memory = "local",
       .restrict_ = "restrict",
       .group = "(long)get_group_id(0)",
-      .groups = "(long)get_num_groups(0)",
       .thread = "(long)get_local_id(0)",
       .group_size_before = "__attribute__((reqd_work_group_size({}, 1, 1)))",
       .barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",

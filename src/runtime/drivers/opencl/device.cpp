@@ -49,6 +49,7 @@ DeviceFacts facts_of(Platform platform, DeviceId device) {
   constexpr uint64_t ieee = config_denormals | config_infinities | config_nearest | config_fma;
   facts.ieee = (single & ieee) == ieee;
   facts.exact_division = (single & config_exact_division) != 0;
+  facts.optimises_wrongly = facts.platform.find("Portable Computing Language") != std::string::npos;
   return facts;
 }
 
@@ -106,7 +107,8 @@ DeviceProgram Device::compile(const std::string& text, const std::string& option
   DeviceProgram program(cl.create_program(state_->context, 1, &start, &length, &error));
   require(error, "taking a program's text");
   const auto id = static_cast<ProgramId>(program.handle_);
-  if (cl.build_program(id, 1, &state_->device, options.c_str(), nullptr, nullptr) != success)
+  const std::string all = options + (state_->facts.optimises_wrongly ? " -cl-opt-disable" : "");
+  if (cl.build_program(id, 1, &state_->device, all.c_str(), nullptr, nullptr) != success)
     throw UserError(fmt::format("OpenCL: {} does not compile the kernels: {}", state_->facts.name,
                                 text_of([&](size_t room, void* value, size_t* size) {
                                   return cl.get_build_info(id, state_->device, program_log, room, value,
@@ -164,10 +166,8 @@ void Device::launch(const DeviceProgram& program, const std::string& function,
   for (const int64_t& p : parameters) {
     if (error == success) error = cl.set_argument(kernel, index++, sizeof(p), &p);
   }
-  // A group takes further blocks where a device cannot number as many groups.
-  constexpr int64_t most_groups = (int64_t{1} << 31) - 1;
   const auto local = static_cast<size_t>(threads);
-  const size_t global = static_cast<size_t>(std::min(groups, most_groups / threads)) * local;
+  const size_t global = static_cast<size_t>(groups) * local;
   if (error == success)
     error = cl.launch(state_->queue, kernel, 1, nullptr, &global, &local, 0, nullptr, nullptr);
   cl.release_kernel(kernel);

@@ -18,6 +18,9 @@ struct DeviceFacts {
   bool has_double = false;
   bool ieee = false;            // denormals, infinities, rounding to nearest, fma
   bool exact_division = false;  // correctly rounded division and square root on request
+  // The driver's optimiser moves code over barriers that stand in branches and loops, and results are wrong: it is left
+  // out. pocl (seen in 3.1), where only `-cl-opt-disable` computed what the text says.
+  bool optimises_wrongly = false;
 };
 
 // Bytes of the device's memory, freed with this.
@@ -57,6 +60,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   const DeviceFacts& facts() const;
+  // The options of the language; those that the driver needs to be right are added.
   DeviceProgram compile(const std::string& text, const std::string& options) const;
   DeviceMemory allocate(size_t bytes) const;
   void write(const DeviceMemory& memory, const void* from) const;
