@@ -266,6 +266,23 @@ TEST(OpenclRegions, RowsInTeams) {
   blocks.run();
 }
 
+// A thread's tile has one place for an axis of one element, and nothing beyond it, however far a border reaches.
+TEST(OpenclRegions, PaddedProducts) {
+  Blocks blocks;
+  constexpr std::array<std::array<int64_t, 2>, 5> sizes = {{{1, 1}, {1, 5}, {3, 1}, {3, 5}, {9, 33}}};
+  for (const auto& [rows, columns] : sizes) {
+    auto graph = std::make_unique<Graph>();
+    GraphBuilder b(*graph);
+    const Value x = b.input("x", {DataType::float32, {rows, 40}});
+    const Value w = b.input("w", {DataType::float32, {40, columns}});
+    const Value border = b.scalar(DataType::float32, 0.5);
+    b.output(b.pad(b.matmul(x, w), border, {1, 3}, {2, 3}), "y");
+    blocks.add(fmt::format("{} x {} with a border", rows, columns), std::move(graph),
+               {random_tensor({rows, 40}, 1), random_tensor({40, columns}, 2)}, 1, true);
+  }
+  blocks.run();
+}
+
 // A kernel without one of its barriers, or with one elsewhere, is refused by its text alone.
 TEST(OpenclRegions, EveryBarrierIsNeeded) {
   const auto needed = [](const std::string& name, const Graph& graph, const std::vector<Tensor>& inputs) {

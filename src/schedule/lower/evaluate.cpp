@@ -100,7 +100,13 @@ ExprId Lowering::argument_address(Value value, const Coordinates& coordinates) {
 }
 
 ExprId Lowering::stage_address(int index, const Coordinates& coordinates) {
-  return address_in(*storage_[static_cast<size_t>(index)], coordinates);
+  const Storage& storage = *storage_[static_cast<size_t>(index)];
+  // One element has one place: a coordinate beyond it, behind the border of a pad, is not to be read from elsewhere.
+  Coordinates within = coordinates;
+  for (size_t d = 0; d < within.size(); ++d)
+    if (static_cast<int>(d) != storage.ring_dim && forms_.form(stage(index).node).axes[d].extent.is(1))
+      within[d] = storage.low[d];
+  return address_in(storage, within);
 }
 
 ExprId Lowering::address_in(const Storage& storage, const Coordinates& coordinates) {
