@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/sweep.h"
+#include "graph/interpreter/double_interpreter.h"
 #include "numerics/error_bound.h"
 #include "numerics/scalar_op.h"
 
@@ -37,40 +37,9 @@ bool decides(ScalarOp op) {
 // Whether the node's own arithmetic rounds.
 bool rounds(const graph::Node& node) {
   if (!node.bodies.empty() || !is_float(node.results[0].element)) return false;
-  switch (graph::kind_of(node.op)) {
-    case graph::Kind::contract:
-      return true;
-    case graph::Kind::reduce: {
-      const Combine combine = graph::attributes<graph::ReduceAttributes>(node).combine;
-      return combine == Combine::sum || combine == Combine::product;
-    }
-    case graph::Kind::window: {
-      const Combine combine = graph::attributes<graph::WindowReduceAttributes>(node).combine;
-      return combine == Combine::sum || combine == Combine::product;
-    }
-    case graph::Kind::sweep: {
-      const std::optional<Combine> combine = graph::sweep_of(node).combine;
-      return combine == Combine::sum || combine == Combine::product;
-    }
-    case graph::Kind::map:
-      switch (graph::attributes<graph::MapAttributes>(node).op) {
-        case ScalarOp::abs:
-        case ScalarOp::ceil:
-        case ScalarOp::floor:
-        case ScalarOp::max:
-        case ScalarOp::min:
-        case ScalarOp::neg:
-        case ScalarOp::round:
-        case ScalarOp::select:
-        case ScalarOp::sign:
-        case ScalarOp::trunc:
-          return false;
-        default:
-          return true;
-      }
-    default:
-      return false;
-  }
+  const bool is_cast = graph::kind_of(node.op) == graph::Kind::map &&
+                       graph::attributes<graph::MapAttributes>(node).op == ScalarOp::cast;
+  return is_cast || !graph::keeps_exact(node);
 }
 
 // What rounding leaves at least, in unit roundoffs: one at the most, of the last operation.

@@ -6,12 +6,10 @@
 #include <fstream>
 #include <string>
 
-#include "support/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 namespace fusewise {
 namespace {
-
-using test::TemporaryFolder;
 
 class CpuLimitsTest : public testing::Test {
  protected:

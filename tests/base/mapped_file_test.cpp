@@ -11,12 +11,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "support/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 namespace fusewise {
 namespace {
 
-using test::TemporaryFolder;
 using testing::HasSubstr;
 
 std::vector<std::string> names_in(const std::filesystem::path& folder) {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "export/onnx_builder.h"
 #include "graph/interpreter/tensor.h"
 #include "numerics/dim.h"
 #include "session/session.h"
-#include "support/temporary_folder.h"
 
 namespace fusewise::test {
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "codegen/codegen.h"
 #include "export/onnx_builder.h"
 #include "golden/compiled.h"
@@ -15,7 +16,6 @@
 #include "session/inputs.h"
 #include "session/model.h"
 #include "support/case_file.h"
-#include "support/temporary_folder.h"
 #include "zoo/zoo.h"
 
 namespace fusewise::test {

@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "program/program_file.h"
 #include "runtime/executable.h"
 #include "sample_kernels.h"
-#include "support/temporary_folder.h"
 
 namespace fusewise::runtime {
 namespace {
@@ -83,7 +83,7 @@ TEST(Views, PartsAreWrittenIntoTheWholeAndReadFromIt) {
 }
 
 TEST(Views, AreKeptInFiles) {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   program::save(join_columns(), folder.path() / "join");
   ExecutableOptions options;
   options.threads = 1;

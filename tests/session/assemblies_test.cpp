@@ -7,12 +7,12 @@
 #include <random>
 #include <set>
 
+#include "base/temporary_folder.h"
 #include "export/onnx_builder.h"
 #include "graph/interpreter/interpreter.h"
 #include "runtime/executable.h"
 #include "session/session.h"
 #include "session/verify.h"
-#include "support/temporary_folder.h"
 
 namespace fusewise::session {
 namespace {
@@ -167,7 +167,7 @@ void expect_equal(const Session& session, const graph::Graph& graph, int64_t row
 }
 
 TEST(Assemblies, RandomJoinsAreRightToTheBit) {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   int64_t copies = 0;
   for (uint32_t seed = 0; seed < 24; ++seed) {
     const Joined joined = Generator(seed).make();
@@ -191,7 +191,7 @@ TEST(Assemblies, RandomJoinsAreRightToTheBit) {
 
 // Earlier outputs stay as they are while the same session runs other shapes.
 TEST(Assemblies, OutputsOfEarlierShapesStay) {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const Joined joined = Generator(5).make();
   const std::string path = (folder.path() / "model.onnx").string();
   joined.model.write(path);

@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/temporary_folder.h"
 #include "session/metadata.h"
-#include "support/temporary_folder.h"
 
 namespace fusewise::session {
 namespace {
@@ -60,7 +60,7 @@ class CacheTest : public testing::Test {
     return {*identify(path)};
   }
 
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   std::vector<std::string> warnings_;
 };
 

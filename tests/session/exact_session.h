@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "export/onnx_builder.h"
 #include "graph/interpreter/interpreter.h"
 #include "runtime/executable.h"
 #include "session/session.h"
 #include "session/verify.h"
-#include "support/temporary_folder.h"
 
 namespace fusewise::session {
 
@@ -74,7 +74,7 @@ class ExactSession : public testing::Test {
     return "none";
   }
 
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   std::optional<Model> model_;
 };
 

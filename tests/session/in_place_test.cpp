@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "export/onnx_builder.h"
 #include "graph/interpreter/interpreter.h"
 #include "runtime/executable.h"
 #include "session/session.h"
 #include "session/verify.h"
-#include "support/temporary_folder.h"
 
 namespace fusewise::session {
 namespace {
@@ -78,7 +78,7 @@ class InPlace : public testing::Test {
                          ValueRange{-1, 1}, {});
   }
 
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 // A cache in an array with room for `capacity` rows.

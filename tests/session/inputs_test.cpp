@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "graph/builder.h"
 #include "session/files/npy.h"
 #include "session/files/tensor_proto.h"
-#include "support/temporary_folder.h"
 
 namespace fusewise::session {
 namespace {
@@ -45,7 +45,7 @@ class Inputs : public testing::Test {
   std::string folder() const { return folder_.path().string(); }
   void write(const std::string& name, const Tensor& tensor) { write_npy(folder_.path() / name, tensor); }
 
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   std::vector<std::string> warnings_;
 };
 

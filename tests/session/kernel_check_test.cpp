@@ -7,10 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "session/compile.h"
 #include "session/inputs.h"
 #include "session/model.h"
-#include "support/temporary_folder.h"
 #include "zoo/zoo.h"
 
 namespace fusewise::session {
@@ -78,7 +78,7 @@ class KernelCheckTest : public testing::Test {
     FAIL() << "there is no constant " << name;
   }
 
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(KernelCheckTest, RightKernelsAgree) {

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/mapped_file.h"
-#include "support/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 namespace fusewise::session {
 namespace {
@@ -44,7 +44,7 @@ std::string message_of(const std::string& file) {
 }
 
 TEST(Npy, WritesWhatItReads) {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   for (const std::vector<int64_t>& shape :
        std::vector<std::vector<int64_t>>{{}, {0}, {1}, {7}, {2, 0, 3}, {2, 3, 5}}) {
     for (const DataType type :
@@ -63,7 +63,7 @@ TEST(Npy, WritesWhatItReads) {
 }
 
 TEST(Npy, DataStartsAtAMultipleOf64) {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   for (const std::vector<int64_t>& shape :
        std::vector<std::vector<int64_t>>{{}, {12}, {123456, 0}, {1, 2, 3, 4, 0}}) {
     write_npy(folder.path() / "x.npy", Tensor(DataType::float32, shape));

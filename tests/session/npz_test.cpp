@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "base/mapped_file.h"
+#include "base/temporary_folder.h"
 #include "session/files/npy.h"
-#include "support/temporary_folder.h"
 
 namespace fusewise::session {
 namespace {
@@ -113,7 +113,7 @@ class Npz : public testing::Test {
   }
 
  private:
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Npz, ReadsStoredAndDeflatedOfAnySize) {

@@ -7,12 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "graph/interpreter/interpreter.h"
 #include "session/inputs.h"
 #include "session/model.h"
 #include "session/reference.h"
 #include "session/session.h"
-#include "support/temporary_folder.h"
 #include "zoo/zoo.h"
 
 namespace fusewise::session {
@@ -54,7 +54,7 @@ class ReduceTest : public testing::Test {
     };
   }
 
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 void change_operator(OnnxBuilder& model, const std::string& from, const std::string& to) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "export/onnx_builder.h"
 #include "fusion/plan_json.h"
 #include "graph/interpreter/interpreter.h"
@@ -12,7 +13,6 @@
 #include "session/random_inputs.h"
 #include "session/session.h"
 #include "session/verify.h"
-#include "support/temporary_folder.h"
 
 namespace fusewise::session {
 namespace {
@@ -49,7 +49,7 @@ class ReductionParts : public testing::Test {
     return Model::load(path.string());
   }
 
-  test::TemporaryFolder folder;
+  TemporaryFolder folder;
   const Model model = load(folder.path() / "model.onnx");
   SessionOptions options;
   const std::vector<Tensor> inputs = {

@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "export/onnx_builder.h"
 #include "graph/interpreter/interpreter.h"
 #include "session/verify.h"
-#include "support/temporary_folder.h"
 
 namespace fusewise::session {
 namespace {
@@ -49,7 +49,7 @@ class SessionTest : public testing::Test {
     return random_tensor("x", DataType::float32, {batch, 3}, 7, ValueRange{-1, 1}, {});
   }
 
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(SessionTest, RunsInEveryShape) {

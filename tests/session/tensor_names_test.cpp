@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "export/onnx_builder.h"
-#include "support/temporary_folder.h"
 
 namespace fusewise::session {
 namespace {
@@ -32,7 +32,7 @@ class TensorNames : public testing::Test {
   std::filesystem::path path() const { return folder_.path() / "model.onnx"; }
   Names resolve(const Names& wanted) const { return resolve_tensors(path().string(), wanted); }
 
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(TensorNames, NamesPatternsAndNodes) {

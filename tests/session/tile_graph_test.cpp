@@ -9,13 +9,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/temporary_folder.h"
 #include "fusion/plan_json.h"
 #include "graph/interpreter/interpreter.h"
 #include "session/compile.h"
 #include "session/random_inputs.h"
 #include "session/session.h"
 #include "session/verify.h"
-#include "support/temporary_folder.h"
 #include "zoo/zoo.h"
 
 namespace fusewise::session {
@@ -34,7 +34,7 @@ class TileGraph : public testing::Test {
     return Model::load(path);
   }
 
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 SessionOptions options_of(compiler::Numerics numerics, int threads = 1,

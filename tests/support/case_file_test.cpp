@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
-#include "support/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 namespace fusewise::test {
 namespace {

@@ -18,9 +18,6 @@
 
 namespace fusewise::graph {
 
-namespace {
-
-// Exact operands give an exact result: nothing is rounded, or it is in one way only.
 bool keeps_exact(const Node& node) {
   const DataType element = node.results[0].element;
   switch (kind_of(node.op)) {
@@ -65,6 +62,8 @@ bool keeps_exact(const Node& node) {
       return false;
   }
 }
+
+namespace {
 
 // Every element may be anything.
 BoundedValue without_bound(BoundedValue value) {

@@ -21,6 +21,9 @@ struct BoundedTensor {
   Tensor value, bound;                     // float64; numerics/error_bound.h says what infinities mean
 };
 
+// Exact operands give an exact result: nothing is rounded, or it is in one way only (a cast).
+bool keeps_exact(const Node& node);
+
 struct BoundedOptions : InterpretOptions {
   ErrorModel model = ErrorModel::worst_case;
 };
