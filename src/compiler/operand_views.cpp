@@ -43,14 +43,14 @@ graph::Graph view_operands(graph::Graph graph) {
   result.constants = std::move(graph.constants);
   std::vector<NodeId> moved(graph.size());
   for (NodeId n = 0; n < graph.size(); ++n) {
-    graph::Node node = std::move(graph.mutable_node(n));
-    for (Value& v : node.operands) v.node = moved[v.node];
-    if (graph::kind_of(node.op) == graph::Kind::contract)
-      for (Value& v : node.operands) {
+    Indirect<graph::Node> node = graph.release(n);
+    for (Value& v : node->operands) v.node = moved[v.node];
+    if (graph::kind_of(node->op) == graph::Kind::contract)
+      for (Value& v : node->operands) {
         graph::TransposeAttributes identity;
         identity.permutation.resize(static_cast<size_t>(result.type(v).rank()));
         std::iota(identity.permutation.begin(), identity.permutation.end(), 0);
-        v = {result.append({graph::Op::transpose, {v}, identity, {result.type(v)}, node.sources}), 0};
+        v = {result.append({graph::Op::transpose, {v}, identity, {result.type(v)}, node->sources}), 0};
       }
     moved[n] = result.append(std::move(node));
   }

@@ -28,13 +28,13 @@ graph::Graph pack_constants(graph::Graph graph) {
     return Value{id, 0};
   };
   for (NodeId n = 0; n < graph.size(); ++n) {
-    graph::Node node = std::move(graph.mutable_node(n));
-    for (Value& v : node.operands) v.node = moved[v.node];
-    for (graph::Body& body : node.bodies) body = std::make_shared<const graph::Graph>(pack_constants(*body));
-    if (graph::kind_of(node.op) == graph::Kind::contract)
-      for (size_t i = 1; i < node.operands.size(); ++i)
-        if (graph::constant_of(result, node.operands[i]))
-          node.operands[i] = copy_of(node.operands[i], node.sources);
+    Indirect<graph::Node> node = graph.release(n);
+    for (Value& v : node->operands) v.node = moved[v.node];
+    for (graph::Body& body : node->bodies) body = std::make_shared<const graph::Graph>(pack_constants(*body));
+    if (graph::kind_of(node->op) == graph::Kind::contract)
+      for (size_t i = 1; i < node->operands.size(); ++i)
+        if (graph::constant_of(result, node->operands[i]))
+          node->operands[i] = copy_of(node->operands[i], node->sources);
     moved[n] = result.append(std::move(node));
   }
   for (graph::GraphInput& i : graph.inputs) result.inputs.push_back({moved[i.node], std::move(i.name)});

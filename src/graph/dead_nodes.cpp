@@ -22,6 +22,22 @@ std::vector<bool> live_nodes(const Graph& graph) {
   return live;
 }
 
+// Leaves the constants that nodes read, in the order in which they read them.
+void drop_unread_constants(Graph& graph) {
+  std::vector<uint32_t> moved(graph.constants.size(), UINT32_MAX);
+  uint32_t count = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (graph.node(id).op != Op::constant) continue;
+    uint32_t& index = moved[attributes<ConstantAttributes>(graph.node(id)).constant];
+    if (index == UINT32_MAX) index = count++;
+    std::get<ConstantAttributes>(graph.mutable_node(id).attributes).constant = index;
+  }
+  std::vector<ConstantData> read(count);
+  for (size_t i = 0; i < moved.size(); ++i)
+    if (moved[i] != UINT32_MAX) read[moved[i]] = std::move(graph.constants[i]);
+  graph.constants = std::move(read);
+}
+
 bool every_constant_is_read(const Graph& graph) {
   std::vector<bool> read(graph.constants.size());
   for (NodeId id = 0; id < graph.size(); ++id)
@@ -34,31 +50,16 @@ bool every_constant_is_read(const Graph& graph) {
 
 Graph without_dead_nodes(Graph graph) {
   const std::vector<bool> live = live_nodes(graph);
-  if (std::ranges::all_of(live, [](bool l) { return l; }) && every_constant_is_read(graph)) return graph;
-  Graph result;
-  result.reserve(static_cast<size_t>(std::ranges::count(live, true)));
-  std::vector<NodeId> moved(graph.size(), no_node);
-  std::vector<uint32_t> moved_constants(graph.constants.size(), UINT32_MAX);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (!live[id]) continue;
-    Node node = std::move(graph.mutable_node(id));
-    for (Value& operand : node.operands) operand.node = moved[operand.node];
-    if (auto* constant = std::get_if<ConstantAttributes>(&node.attributes)) {
-      uint32_t& index = moved_constants[constant->constant];
-      if (index == UINT32_MAX) {
-        index = static_cast<uint32_t>(result.constants.size());
-        result.constants.push_back(std::move(graph.constants[constant->constant]));
-      }
-      constant->constant = index;
-    }
-    moved[id] = result.append(std::move(node));
+  const bool all_live = std::ranges::all_of(live, [](bool l) { return l; });
+  if (all_live && every_constant_is_read(graph)) return graph;
+  if (!all_live) {
+    std::vector<NodeId> order;
+    for (NodeId id = 0; id < graph.size(); ++id)
+      if (live[id]) order.push_back(id);
+    graph.arrange(order);
   }
-  for (GraphInput& input : graph.inputs) result.inputs.push_back({moved[input.node], std::move(input.name)});
-  for (GraphOutput& output : graph.outputs)
-    result.outputs.push_back({{moved[output.value.node], output.value.result}, std::move(output.name)});
-  result.name = std::move(graph.name);
-  result.model_nodes = std::move(graph.model_nodes);
-  return result;
+  drop_unread_constants(graph);
+  return graph;
 }
 
 }  // namespace fusewise::graph

@@ -34,8 +34,26 @@ const Row& row_of(Op op) {
 
 }  // namespace
 
+void Graph::arrange(std::span<const NodeId> order) {
+  std::vector<NodeId> moved(nodes_.size(), no_node);
+  std::vector<Indirect<Node>> arranged;
+  arranged.reserve(order.size());
+  const auto moved_to = [&](NodeId id) {
+    check(moved[id] != no_node, "an arranged graph reads a node that is not in it, or not in it yet");
+    return moved[id];
+  };
+  for (const NodeId id : order) {
+    for (Value& operand : nodes_[id]->operands) operand.node = moved_to(operand.node);
+    moved[id] = static_cast<NodeId>(arranged.size());
+    arranged.push_back(std::move(nodes_[id]));
+  }
+  nodes_ = std::move(arranged);
+  for (GraphInput& input : inputs) input.node = moved_to(input.node);
+  for (GraphOutput& output : outputs) output.value.node = moved_to(output.value.node);
+}
+
 void Graph::add_sources(NodeId id, std::span<const uint32_t> sources) {
-  std::vector<uint32_t>& known = nodes_[id].sources;
+  std::vector<uint32_t>& known = nodes_[id]->sources;
   for (uint32_t source : sources) {
     if (known.size() >= most_sources) return;
     if (std::ranges::find(known, source) == known.end()) known.push_back(source);

@@ -1,6 +1,7 @@
 // Graph IR: nodes owned by id, primitives only, logical (no layouts). A value is (node, result index); only loops and
-// branches have several results, and only `result` nodes read those, so that everybody else may go by nodes. Node ids are in topological order: operands have smaller ids than their users (the builder appends; rewrites make a new
-// Graph), so every pass is a loop over ids and nothing recurses along the graph.
+// branches have several results, and only `result` nodes read those, so that everybody else may go by nodes. Node ids are
+// in topological order: operands have smaller ids than their users (the builder appends; rewrites arrange what they
+// appended in the end), so every pass is a loop over ids and nothing recurses along the graph.
 #pragma once
 
 #include <compare>
@@ -15,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/indirect.h"
 #include "graph/attributes.h"
 #include "numerics/data_type.h"
 #include "numerics/dim.h"
@@ -106,23 +108,29 @@ class Graph {
   std::vector<GraphInput> inputs;
   std::vector<GraphOutput> outputs;
 
-  const Node& node(NodeId id) const { return nodes_[id]; }
+  // A reference to a node holds as long as the node is in the graph, whatever is appended.
+  const Node& node(NodeId id) const { return *nodes_[id]; }
   size_t size() const { return nodes_.size(); }
-  const TensorType& type(Value v) const { return nodes_[v.node].results[v.result]; }
-  NodeId append(Node node) {
+  const TensorType& type(Value v) const { return node(v.node).results[v.result]; }
+  NodeId append(Node node) { return append(Indirect<Node>(std::move(node))); }
+  NodeId append(Indirect<Node> node) {
     nodes_.push_back(std::move(node));
     return static_cast<NodeId>(nodes_.size() - 1);
   }
   void reserve(size_t nodes) { nodes_.reserve(nodes); }
-  // For passes that make another graph of this one and move its nodes there.
-  Node& mutable_node(NodeId id) { return nodes_[id]; }
+  Node& mutable_node(NodeId id) { return *nodes_[id]; }
+  // For passes that make another graph of this one: the node itself, after which the graph has none there.
+  Indirect<Node> release(NodeId id) { return std::move(nodes_[id]); }
+  // Leaves the nodes of `order`, each named once, in this order. Operands of nodes that stay, inputs and outputs have to
+  // be among them, and operands before their readers; ids change.
+  void arrange(std::span<const NodeId> order);
   // For rewrites: a node that takes the place of another one also comes from what that one came from. Keeps the
   // first `most_sources`, so that long chains of rewrites stay linear.
   static constexpr size_t most_sources = 64;
   void add_sources(NodeId id, std::span<const uint32_t> sources);
 
  private:
-  std::vector<Node> nodes_;
+  std::vector<Indirect<Node>> nodes_;
 };
 
 // The typed attributes of a node; check fails when the operation has others.

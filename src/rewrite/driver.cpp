@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "base/error.h"
 #include "graph/verifier.h"
@@ -38,13 +39,21 @@ const std::vector<Stage>& stages() {
 
 namespace {
 
-// The rewrite on the graph, then on the bodies in it; those are nested no deeper than graph::deepest_body.
-Rewritten apply_everywhere(const Rewrite& rewrite, Graph graph, const RewriteContext& context) {
+bool has_bodies(const Graph& graph) {
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (!graph.node(id).bodies.empty()) return true;
+  return false;
+}
+
+// The rewrite on the graph, then on the bodies in it; those are nested no deeper than graph::deepest_body. No rewrite
+// makes bodies where there were none.
+Rewritten apply_everywhere(const Rewrite& rewrite, Graph graph, bool bodies, const RewriteContext& context) {
   Rewritten result = rewrite.apply(std::move(graph), context);
+  if (!bodies) return result;
   for (NodeId id = 0; id < result.graph.size(); ++id) {
     if (result.graph.node(id).bodies.empty()) continue;
     for (graph::Body& body : result.graph.mutable_node(id).bodies) {
-      Rewritten inside = apply_everywhere(rewrite, *body, context);
+      Rewritten inside = apply_everywhere(rewrite, *body, true, context);
       if (!inside.changed) continue;
       body = std::make_shared<const Graph>(std::move(inside.graph));
       result.changed = true;
@@ -55,7 +64,8 @@ Rewritten apply_everywhere(const Rewrite& rewrite, Graph graph, const RewriteCon
 
 class Driver {
  public:
-  Driver(Graph graph, const DriverOptions& options) : graph_(std::move(graph)), options_(options) {}
+  Driver(Graph graph, const DriverOptions& options)
+      : graph_(std::move(graph)), bodies_(has_bodies(graph_)), options_(options) {}
 
   Graph run() {
     for (const Stage& stage : stages())
@@ -69,7 +79,7 @@ class Driver {
     for (std::string_view name : stage.rewrites) {
       const Rewrite* rewrite = find_rewrite(name);
       check(rewrite != nullptr, "a stage names a rewrite that is not in the list");
-      if (may_run(*rewrite) && apply(*rewrite))
+      if (may_run(*rewrite) && !found_nothing_.contains(name) && apply(*rewrite))
         changing += (changing.empty() ? "" : ", ") + std::string(name);
     }
     if (changing.empty()) return false;
@@ -96,7 +106,7 @@ class Driver {
     const auto begin = std::chrono::steady_clock::now();
     Step step{rewrite, graph_.size(), graph_.size(), false, 0};
     named(rewrite.name, [&] {
-      Rewritten rewritten = apply_everywhere(rewrite, std::move(graph_), options_.context);
+      Rewritten rewritten = apply_everywhere(rewrite, std::move(graph_), bodies_, options_.context);
       graph_ = std::move(rewritten.graph);
       step.changed = rewritten.changed;
     });
@@ -104,10 +114,16 @@ class Driver {
     step.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     if (options_.observe) options_.observe(step, graph_);
+    if (step.changed)
+      found_nothing_.clear();
+    else
+      found_nothing_.insert(rewrite.name);
     return step.changed;
   }
 
   Graph graph_;
+  const bool bodies_;
+  std::set<std::string_view> found_nothing_;  // rewrites that ran on the graph as it is and did not change it
   const DriverOptions& options_;
 };
 

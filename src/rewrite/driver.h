@@ -35,7 +35,7 @@ struct DriverOptions {
   Exactness allowed = Exactness::changes_rounding;
   std::vector<std::string> skip;  // names of rewrites not to run; other names are not looked at
   RewriteContext context;
-  // After each run of a rewrite, with the graph that it left.
+  // After each run of a rewrite, with the graph that it left. One that just found nothing in the same graph is not run.
   std::function<void(const Step& step, const graph::Graph& graph)> observe;
 };
 

@@ -49,6 +49,38 @@ TEST(GraphTables, FollowTheList) {
   EXPECT_EQ(to_string(TensorType{DataType::boolean, {}}), "boolean[]");
 }
 
+TEST(Graph, CopiesHaveNodesOfTheirOwn) {
+  Fixture f;
+  const Value x = f.in({3});
+  const Value y = f.b.map(ScalarOp::neg, {x});
+  const Graph copy = f.graph;
+  const Node& node = f.graph.node(y.node);
+  f.graph.mutable_node(y.node).sources = {7};
+  for (int i = 0; i < 1000; ++i) f.b.map(ScalarOp::neg, {x});
+  EXPECT_EQ(&node, &f.graph.node(y.node)) << "a node keeps its place";
+  EXPECT_THAT(node.sources, ElementsAre(7));
+  EXPECT_TRUE(copy.node(y.node).sources.empty());
+  EXPECT_EQ(copy.size(), 2U);
+}
+
+TEST(Graph, ArrangingRenumbersAllThatNamesNodes) {
+  Fixture f;
+  const Value x = f.in({3}), dead = f.b.map(ScalarOp::neg, {x}), y = f.b.map(ScalarOp::exp, {x}),
+              late = f.b.map(ScalarOp::abs, {x}), z = f.b.map(ScalarOp::add, {y, late});
+  f.b.output(z, "z");
+  f.b.output(y, "y");
+  const std::vector<NodeId> order = {x.node, late.node, y.node, z.node};
+  f.graph.arrange(order);
+  verify(f.graph);
+  ASSERT_EQ(f.graph.size(), 4U);
+  EXPECT_THAT(f.graph.node(3).operands, ElementsAre(Value{2, 0}, Value{1, 0}));
+  EXPECT_EQ(f.graph.outputs[0].value, (Value{3, 0}));
+  EXPECT_EQ(f.graph.outputs[1].value, (Value{2, 0}));
+  EXPECT_EQ(f.graph.inputs[0].node, 0U);
+  EXPECT_THROW(f.graph.arrange(std::vector<NodeId>{0, 2, 3}), InternalError) << "node 3 reads node 1";
+  static_cast<void>(dead);
+}
+
 TEST(GraphTables, UsersConstantsAndRegions) {
   Fixture f;
   const Value x = f.in({3}), y = f.in({3});
