@@ -1,8 +1,8 @@
 # Thin wrappers over the CMake presets (CMakePresets.json).
 #   make build    the command build/release/fusewise and the library build/release/libfusewise.so
 #   make demo     shows what it does on embedded models
-#   make check    builds everything and runs all tests
-#   make sanitize the tests of single rooms under sanitizers (sanitizers=asan-ubsan, =tsan: one of them)
+#   make check    builds everything and runs all tests, those of rooms under sanitizers, too
+#   make sanitize that last part (sanitizers=asan-ubsan, =tsan: one of them)
 #   make stress   long runs: many random graphs and schedules (graphs=N regions=N seed=N), all tests under the sanitizers
 #   make format   formats the code; make tidy runs clang-tidy (both with version 19)
 jobs ?= $(shell nproc)
@@ -30,6 +30,7 @@ check: configure
 	@cmake --build --preset $(preset) -j $(jobs)
 	@ctest --preset $(preset) --no-tests=error
 	@tools/format --check
+	@$(MAKE) --no-print-directory sanitize
 
 sanitize: packages
 	@for preset in $(sanitizers); do \
