@@ -1,5 +1,6 @@
 // The value of a member, or of a value at the border, at given coordinates, as a kernel expression: loads of what
 // is stored, the body of what is not.
+#include <algorithm>
 #include <bit>
 
 #include "base/error.h"
@@ -122,6 +123,11 @@ ExprId Lowering::address_in(const Storage& storage, const Coordinates& coordinat
 
 ExprId Lowering::value_at(Value value, const Coordinates& coordinates, ExprId mask) {
   if (const ExprId running = overridden(value, coordinates, mask); running != kernel::none) return running;
+  // What is empty has no element to load, not even in lanes whose result is thrown away.
+  const graph::TensorType& stored = forms_.graph->type(value);
+  const Type one{stored.element, 1};
+  if (std::any_of(stored.shape.begin(), stored.shape.end(), [](const Dim& extent) { return extent.is(0); }))
+    return is_float(stored.element) ? builder_.floating(one, 0) : builder_.constant(one, 0);
   if (const auto argument = arguments_.find(value); argument != arguments_.end())
     return masked_load(argument->second, argument_address(value, coordinates), mask);
   if (forms_.is_member(value.node)) {
