@@ -103,6 +103,34 @@ ExprId Rewriter::rewrite(ExprId root) {
   return memo_[root];
 }
 
+StmtId remade(const Kernel& kernel, Builder& builder, StmtId id, Stmt stmt) {
+  const Stmt& old = kernel.stmt(id);
+  if (stmt.a == old.a && stmt.b == old.b && stmt.c == old.c && stmt.children == old.children) return id;
+  switch (stmt.kind) {
+    case StmtKind::block:
+      return builder.block(std::move(stmt.children));
+    case StmtKind::loop:
+      return builder.loop(stmt.loop, stmt.target, stmt.a, stmt.b, stmt.value, stmt.children[0]);
+    case StmtKind::branch:
+      return builder.branch(stmt.a, stmt.children[0], stmt.children.size() > 1 ? stmt.children[1] : none);
+    case StmtKind::let:
+      return builder.let(stmt.target, stmt.a);
+    case StmtKind::assign:
+      return builder.assign(stmt.target, stmt.a);
+    case StmtKind::allocate:
+      return builder.allocate(stmt.target);
+    case StmtKind::alias:
+      return builder.alias(stmt.target, static_cast<BufferId>(stmt.value), stmt.a);
+    case StmtKind::store:
+      return builder.store(stmt.target, stmt.a, stmt.b, stmt.c);
+    case StmtKind::barrier:
+      return builder.barrier();
+    case StmtKind::prefetch:
+      return builder.prefetch(stmt.target, stmt.a, static_cast<int>(stmt.value));
+  }
+  return id;
+}
+
 StmtId Rewriter::rewrite_statement(StmtId id) {
   if (stmt_rule_) {
     if (const StmtId replaced = stmt_rule_(id); replaced != none) return replaced;
@@ -112,36 +140,10 @@ StmtId Rewriter::rewrite_statement(StmtId id) {
 
 StmtId Rewriter::rewrite_parts(StmtId id) {
   Stmt stmt = kernel_.stmts[id];
-  const Stmt original = stmt;
   for (ExprId* operand : {&stmt.a, &stmt.b, &stmt.c})
     if (*operand != none) *operand = rewrite(*operand);
   for (StmtId& child : stmt.children) child = rewrite_statement(child);
-  if (stmt.a == original.a && stmt.b == original.b && stmt.c == original.c &&
-      stmt.children == original.children)
-    return id;
-  switch (stmt.kind) {
-    case StmtKind::block:
-      return builder_.block(std::move(stmt.children));
-    case StmtKind::loop:
-      return builder_.loop(stmt.loop, stmt.target, stmt.a, stmt.b, stmt.value, stmt.children[0]);
-    case StmtKind::branch:
-      return builder_.branch(stmt.a, stmt.children[0], stmt.children.size() > 1 ? stmt.children[1] : none);
-    case StmtKind::let:
-      return builder_.let(stmt.target, stmt.a);
-    case StmtKind::assign:
-      return builder_.assign(stmt.target, stmt.a);
-    case StmtKind::allocate:
-      return builder_.allocate(stmt.target);
-    case StmtKind::alias:
-      return builder_.alias(stmt.target, static_cast<BufferId>(stmt.value), stmt.a);
-    case StmtKind::store:
-      return builder_.store(stmt.target, stmt.a, stmt.b, stmt.c);
-    case StmtKind::barrier:
-      return builder_.barrier();
-    case StmtKind::prefetch:
-      return builder_.prefetch(stmt.target, stmt.a, static_cast<int>(stmt.value));
-  }
-  return id;
+  return remade(kernel_, builder_, id, std::move(stmt));
 }
 
 void Rewriter::rewrite_phases() {

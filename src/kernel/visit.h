@@ -45,6 +45,9 @@ class ExpressionVisitor {
 // The expression made again by the builder, so that it folds and simplifies with its (new) operands.
 ExprId rebuild(Builder& builder, const Kernel& kernel, const Expr& expr);
 
+// The statement `id` with what `changed` says in its place: expressions, children, a target; `id` where nothing differs.
+StmtId remade(const Kernel& kernel, Builder& builder, StmtId id, Stmt changed);
+
 // Rewrites bottom-up with a memo. A rule returns `none` to leave the default: rebuilding from rewritten parts.
 class Rewriter {
  public:

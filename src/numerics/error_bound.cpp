@@ -307,20 +307,22 @@ Bounded cast(Bounded x, DataType from, DataType to) {
 
 }  // namespace
 
-double unit_roundoff(DataType type) {
+int significand_bits(DataType type) {
   switch (type) {
     case DataType::bfloat16:
-      return 0x1p-8;
+      return 8;
     case DataType::float16:
-      return 0x1p-11;
+      return 11;
     case DataType::float32:
-      return 0x1p-24;
+      return 24;
     case DataType::float64:
-      return 0x1p-53;
+      return 53;
     default:
       return 0;
   }
 }
+
+double unit_roundoff(DataType type) { return is_float(type) ? std::ldexp(1.0, -significand_bits(type)) : 0; }
 
 double greatest_exact(DataType integer) {
   return std::min(0x1p53, std::ldexp(1.0, bits_of(integer) - (is_signed(integer) ? 1 : 0)) - 1);

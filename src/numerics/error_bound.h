@@ -28,6 +28,7 @@ struct Bounded {
   double error = 0;
 };
 
+int significand_bits(DataType type);   // with the hidden one; 0 for integers
 double unit_roundoff(DataType type);   // half the relative spacing: 2^-24 for float32; 0 for integers
 double least_positive(DataType type);  // the least denormal; 0 for integers
 // Up to this magnitude doubles hold every integer of the type, and sums of the type do not wrap around.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/hash.h"
+#include "numerics/error_bound.h"
 #include "numerics/scalar_op.h"
 
 namespace fusewise::session {
@@ -46,19 +47,6 @@ class Numbers {
   uint64_t state_;
 };
 
-int precision_of(DataType type) {
-  switch (type) {
-    case DataType::bfloat16:
-      return 8;
-    case DataType::float16:
-      return 11;
-    case DataType::float32:
-      return 24;
-    default:
-      return 53;
-  }
-}
-
 struct IntegerLimits {
   int64_t low, high;
 };
@@ -78,7 +66,7 @@ int64_t to_integer(double value) {
 }
 
 void fill_floats(graph::Tensor& tensor, Numbers& numbers, ValueRange range) {
-  const int bits = precision_of(tensor.element);
+  const int bits = significand_bits(tensor.element);
   const int size = bytes_of(tensor.element);
   std::byte* target = tensor.mutable_bytes().data();
   for (int64_t i = 0, n = tensor.count(); i < n; ++i) {

@@ -22,6 +22,37 @@ bool has_exact_device(const char* platform) {
   return false;
 }
 
+session::ReferenceOptions on_two_threads() {
+  session::ReferenceOptions options;
+  options.threads = 2;
+  return options;
+}
+
+session::SessionOptions on_device(Numerics numerics) {
+  session::SessionOptions options = options_of(numerics, fusion::FusionMode::on, 1);
+  options.target = "opencl";
+  return options;
+}
+
+struct DeviceRun {
+  DeviceRun(const std::string& name, Numerics numerics)
+      : model(name),
+        inputs(model.inputs(odd_sizes(model.graph()))),
+        reference(model.graph(), inputs, on_two_threads()),
+        session(model.model(), on_device(numerics)),
+        outputs(session.run(inputs)) {}
+
+  ZooModel model;
+  std::vector<graph::Tensor> inputs;
+  session::Reference reference;
+  session::Session session;
+  std::vector<graph::Tensor> outputs;
+};
+
+void expect_passed(const session::OutputVerdict& v) {
+  EXPECT_TRUE(v.passed) << v.name << ": " << v.differing << " of " << v.elements << " differ; " << v.note;
+}
+
 class OnDevice : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -33,30 +64,14 @@ class OnDevice : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(OnDevice, StrictResultsAreTheInterpretersToTheBit) {
-  const ZooModel model(GetParam());
-  const auto inputs = model.inputs(odd_sizes(model.graph()));
-  session::ReferenceOptions reference_options;
-  reference_options.threads = 2;
-  session::Reference reference(model.graph(), inputs, reference_options);
-  session::SessionOptions options = options_of(Numerics::strict, fusion::FusionMode::on, 1);
-  options.target = "opencl";
-  const session::Session session(model.model(), options);
-  for (const session::OutputVerdict& v : reference.exact(session.run(inputs)))
-    EXPECT_TRUE(v.passed) << v.name << ": " << v.differing << " of " << v.elements << " differ; " << v.note;
-  EXPECT_GT(session.info().kernels, 0);
+  const DeviceRun run(GetParam(), Numerics::strict);
+  for (const session::OutputVerdict& v : run.reference.exact(run.outputs)) expect_passed(v);
+  EXPECT_GT(run.session.info().kernels, 0);
 }
 
 TEST_P(OnDevice, DefaultResultsAreWithinTheirBounds) {
-  const ZooModel model(GetParam());
-  const auto inputs = model.inputs(odd_sizes(model.graph()));
-  session::ReferenceOptions reference_options;
-  reference_options.threads = 2;
-  session::Reference reference(model.graph(), inputs, reference_options);
-  session::SessionOptions options = options_of(Numerics::default_, fusion::FusionMode::on, 1);
-  options.target = "opencl";
-  const session::Session session(model.model(), options);
-  for (const session::OutputVerdict& v : reference.rounded_otherwise(session.run(inputs)))
-    EXPECT_TRUE(v.passed) << v.name << ": " << v.differing << " of " << v.elements << " differ; " << v.note;
+  const DeviceRun run(GetParam(), Numerics::default_);
+  for (const session::OutputVerdict& v : run.reference.rounded_otherwise(run.outputs)) expect_passed(v);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, OnDevice,

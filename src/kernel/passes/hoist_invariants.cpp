@@ -41,28 +41,9 @@ class LoopInvariants {
     const bool is_access =
         stmt.kind == StmtKind::store || stmt.kind == StmtKind::prefetch || stmt.kind == StmtKind::alias;
     ExprId* const values[3] = {is_access ? nullptr : &stmt.a, &stmt.b, &stmt.c};
-    bool changed = false;
-    for (ExprId* value : values) {
-      if (value == nullptr || *value == none) continue;
-      const ExprId replaced = replace(*value);
-      changed = changed || replaced != *value;
-      *value = replaced;
-    }
-    if (!changed) return id;
-    switch (stmt.kind) {
-      case StmtKind::loop:
-        return builder_.loop(stmt.loop, stmt.target, stmt.a, stmt.b, stmt.value, stmt.children[0]);
-      case StmtKind::branch:
-        return builder_.branch(stmt.a, stmt.children[0], stmt.children.size() > 1 ? stmt.children[1] : none);
-      case StmtKind::let:
-        return builder_.let(stmt.target, stmt.a);
-      case StmtKind::assign:
-        return builder_.assign(stmt.target, stmt.a);
-      case StmtKind::store:
-        return builder_.store(stmt.target, stmt.a, stmt.b, stmt.c);
-      default:
-        return id;
-    }
+    for (ExprId* value : values)
+      if (value != nullptr && *value != none) *value = replace(*value);
+    return remade(kernel_, builder_, id, std::move(stmt));
   }
 
   bool is_worth_it(const Expr& expr) const {

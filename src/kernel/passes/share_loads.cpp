@@ -160,7 +160,7 @@ class Sharer {
     } else {
       forget_leaf(stmt);
     }
-    if (replacing_) out.push_back(remade(id, stmt));
+    if (replacing_) out.push_back(remade(kernel_, builder_, id, std::move(stmt)));
   }
 
   // The grid's bounds are read outside of any scope.
@@ -193,29 +193,6 @@ class Sharer {
       }
       default:
         return;
-    }
-  }
-
-  StmtId remade(StmtId id, Stmt& stmt) {
-    const Stmt& old = kernel_.stmt(id);
-    if (stmt.a == old.a && stmt.b == old.b && stmt.c == old.c && stmt.children == old.children) return id;
-    switch (stmt.kind) {
-      case StmtKind::loop:
-        return builder_.loop(stmt.loop, stmt.target, stmt.a, stmt.b, stmt.value, stmt.children[0]);
-      case StmtKind::branch:
-        return builder_.branch(stmt.a, stmt.children[0], stmt.children.size() > 1 ? stmt.children[1] : none);
-      case StmtKind::let:
-        return builder_.let(stmt.target, stmt.a);
-      case StmtKind::assign:
-        return builder_.assign(stmt.target, stmt.a);
-      case StmtKind::alias:
-        return builder_.alias(stmt.target, static_cast<BufferId>(stmt.value), stmt.a);
-      case StmtKind::store:
-        return builder_.store(stmt.target, stmt.a, stmt.b, stmt.c);
-      case StmtKind::prefetch:
-        return builder_.prefetch(stmt.target, stmt.a, static_cast<int>(stmt.value));
-      default:
-        return id;
     }
   }
 

@@ -1,4 +1,5 @@
 // Casts. A cast that rounds, wraps or saturates is never dropped: it is what the model asks for.
+#include "numerics/error_bound.h"
 #include "rewrite/algebra/rule.h"
 #include "rewrite/match.h"
 
@@ -10,20 +11,6 @@ using graph::Node;
 using graph::Op;
 using graph::Value;
 using Result = std::optional<Value>;
-
-// Bits of the integers that a float type holds without gaps.
-int significand_bits(DataType type) {
-  switch (type) {
-    case DataType::bfloat16:
-      return 8;
-    case DataType::float16:
-      return 11;
-    case DataType::float32:
-      return 24;
-    default:
-      return 53;
-  }
-}
 
 // Whether a cast from one type to the other keeps every value.
 bool keeps_all(DataType from, DataType to) {
