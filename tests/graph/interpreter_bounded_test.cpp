@@ -381,6 +381,24 @@ TEST(BoundedInterpreter, PartialSumsThatMayOverflowAreUnknown) {
     EXPECT_EQ(y.bound.as<double>()[0], unknown);
 }
 
+// The operands of integer arithmetic behind a cast are exact by their type, but not known to be.
+TEST(BoundedInterpreter, IntegersThatMayWrapAroundAreUnknown) {
+  for (const DataType type : {DataType::uint8, DataType::int8, DataType::int16, DataType::int32}) {
+    const double greatest = std::ldexp(1.0, bits_of(type) - (is_signed(type) ? 1 : 0)) - 1;
+    const Tensor x = Tensor::from<float>(DataType::float32, {2}, {static_cast<float>(greatest / 2), 3});
+    Graph graph;
+    GraphBuilder b(graph);
+    const Value v = b.input("x", type_of(x));
+    const Value rounded = b.map(ScalarOp::add, {v, v});  // may be off, as far as is known
+    const Value halves = b.map(ScalarOp::mul, {rounded, rounded});
+    const Value whole = b.cast(b.map(ScalarOp::sqrt, {halves}), type);
+    b.output(b.reduce(whole, Combine::product, {0}), "product");
+    b.output(b.reduce(whole, Combine::sum, {0}), "sum");
+    for (const BoundedTensor& y : interpret_bounded(graph, std::vector{x}))
+      EXPECT_EQ(y.bound.as<double>()[0], unknown) << name_of(type);
+  }
+}
+
 TEST(BoundedInterpreter, ThreadsDoNotMatter) {
   Graph graph;
   GraphBuilder b(graph);

@@ -81,7 +81,7 @@ Bounded BoundedReduction::product() const {
   if (not_finite_)
     return {value_,
             exact_ && (std::isnan(value_) || below_one_ > 4 * least_positive(accumulator)) ? 0 : unknown};
-  if (!is_float(type_) && above_one_ > 0x1p31) return {value_, unknown};  // narrower types wrap, too
+  if (!is_float(type_) && above_one_ > greatest_exact(type_)) return {value_, unknown};  // it may wrap around
   const double gamma = accumulated(count_ + 1, accumulator, model_);
   if (!(above_one_ * (1 + gamma) <= greatest_finite(accumulator))) return {value_, unknown};
   // Partial products among the denormals lose up to half of the least one each, which later factors enlarge.
