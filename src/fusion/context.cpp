@@ -106,6 +106,8 @@ void connect(PlanContext& context) {
       add_binders(id);
     }
     context.inputs.append(inputs);
+    if (context.needed[id] && graph.node(id).op == graph::Op::result)
+      context.results[graph.node(id).operands[0].node].push_back(id);
   }
   context.readers = context.inputs.inverted(
       [&](NodeId reader, NodeId input) { return !context.free[reader] && !context.is_source(input); });
@@ -146,13 +148,25 @@ namespace {
 graph::Region region_of_control(const PlanContext& context, NodeId control) {
   graph::Region region;
   region.nodes = {control};
-  for (NodeId id = control + 1; id < context.graph->size(); ++id) {
-    const graph::Node& node = context.graph->node(id);
-    if (node.op != graph::Op::result || node.operands[0].node != control || !context.needed[id]) continue;
+  const auto results = context.results.find(control);
+  if (results == context.results.end()) return region;
+  for (NodeId id : results->second) {
     region.nodes.push_back(id);
     region.outputs.push_back({id, 0});
   }
   return region;
+}
+
+}  // namespace
+
+namespace {
+
+// Readers are behind what they read, most of them right behind it.
+bool is_read_outside(const PlanContext& context, std::span<const NodeId> nodes, size_t place) {
+  const std::span<const NodeId> rest = nodes.subspan(place + 1);
+  return std::ranges::any_of(context.readers[nodes[place]], [&](NodeId reader) {
+    return rest.empty() || (rest[0] != reader && !std::ranges::binary_search(rest, reader));
+  });
 }
 
 }  // namespace
@@ -181,13 +195,10 @@ graph::Region region_of(const PlanContext& context, std::span<const NodeId> node
     region.nodes.push_back(view);
     add_views(view);
   }
-  std::sort(region.nodes.begin(), region.nodes.end());
-  for (NodeId node : nodes) {
-    const bool outside =
-        std::any_of(context.readers[node].begin(), context.readers[node].end(),
-                    [&](NodeId reader) { return !std::binary_search(nodes.begin(), nodes.end(), reader); });
-    if (outside || context.is_output[node]) region.outputs.push_back({node, 0});
-  }
+  if (region.nodes.size() > nodes.size()) std::sort(region.nodes.begin(), region.nodes.end());
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (context.is_output[nodes[i]] || is_read_outside(context, nodes, i))
+      region.outputs.push_back({nodes[i], 0});
   return region;
 }
 

@@ -2,6 +2,7 @@
 // who reads whom once those are out of the way.
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -42,6 +43,8 @@ struct PlanContext {
   // For nodes that are neither free nor sources: the nodes and sources that they read, and the nodes that read them,
   // through free views; each once. Who speaks of a symbol reads the node that binds it.
   NodeLists inputs, readers;
+  // Of loops and branches: the nodes that take out the results that somebody needs.
+  std::map<NodeId, std::vector<NodeId>> results;
 
   bool stands_alone(NodeId node) const { return facts.at(node).alone; }
   // A loop or a branch. Who reads one of its results reads it.

@@ -69,6 +69,14 @@ std::span<const NodeId> Partition::nodes(int cluster) const {
   return merged(cluster).nodes;
 }
 
+std::span<const NodeId> Partition::readers(int cluster) const {
+  return static_cast<size_t>(cluster) < leaves_.size() ? nodes(cluster) : merged(cluster).readers;
+}
+
+std::span<const NodeId> Partition::writers(int cluster) const {
+  return static_cast<size_t>(cluster) < leaves_.size() ? nodes(cluster) : merged(cluster).writers;
+}
+
 std::vector<NodeId> Partition::nodes_of_part(int cluster) const {
   std::vector<NodeId> result;
   std::vector<int> work = {cluster};
@@ -90,7 +98,7 @@ std::vector<int> Partition::adjacent(int cluster, const NodeLists& lists, size_t
   stamp_.resize(forward_.size(), 0);
   const int mark = ++stamps_;
   std::vector<int> result;
-  for (NodeId node : nodes(cluster))
+  for (NodeId node : border(cluster, lists))
     for (NodeId other : lists[node]) {
       const int c = cluster_of(other);
       if (c < 0 || c == cluster || stamp_[static_cast<size_t>(c)] == mark) continue;
@@ -155,7 +163,7 @@ class Partition::Walk {
 
   void open(int cluster) {
     from_ = cluster;
-    nodes_ = partition_.nodes(cluster);
+    nodes_ = partition_.border(cluster, lists_);
     edges_ = {};
     node_ = edge_ = 0;
   }
@@ -181,7 +189,7 @@ class Partition::Walk {
 std::vector<NodeId> Partition::neighbours(int cluster, int other, const NodeLists& lists) const {
   std::vector<NodeId> result;
   size_t seen = 0;
-  for (NodeId node : nodes(cluster))
+  for (NodeId node : border(cluster, lists))
     for (NodeId next : lists[node]) {
       if (++seen > most_neighbours * most_neighbours || result.size() == most_neighbours) return result;
       const int c = cluster_of(next);
@@ -220,6 +228,18 @@ bool Partition::would_cycle(int a, int b) const {
   return plainly_cycles(a, b) || !between(a, b);
 }
 
+// Of two that are one now: members of its border were at the border of one of them.
+std::vector<NodeId> Partition::joint_border(int merged, int a, int b, const NodeLists& lists) const {
+  std::vector<NodeId> result;
+  const std::span<const NodeId> first = border(a, lists), second = border(b, lists);
+  std::merge(first.begin(), first.end(), second.begin(), second.end(), std::back_inserter(result));
+  std::erase_if(result, [&](NodeId node) {
+    return std::ranges::all_of(
+        lists[node], [&](NodeId other) { return leaf_of_[other] < 0 || cluster_of(other) == merged; });
+  });
+  return result;
+}
+
 int Partition::merge(int a, int b) {
   if (order_.before(b, a)) std::swap(a, b);
   std::optional<Between> found = between(a, b);
@@ -240,15 +260,17 @@ int Partition::merge(int a, int b) {
       order_.insert_before(index, c);
     last = c;
   }
-  Merged both{{}, a, b};
+  Merged both{a, b, {}, {}, {}};
   const std::span<const NodeId> first = nodes(a), second = nodes(b);
   both.nodes.reserve(first.size() + second.size());
   std::merge(first.begin(), first.end(), second.begin(), second.end(), std::back_inserter(both.nodes));
-  for (int part : {a, b}) {
-    forward_[static_cast<size_t>(part)] = index;
-    if (static_cast<size_t>(part) >= leaves_.size()) merged(part).nodes = {};
-  }
+  for (int part : {a, b}) forward_[static_cast<size_t>(part)] = index;
   forward_.push_back(index);
+  both.readers = joint_border(index, a, b, context_.inputs);
+  both.writers = joint_border(index, a, b, context_.readers);
+  for (int part : {a, b})
+    if (static_cast<size_t>(part) >= leaves_.size())
+      merged(part) = {merged(part).first, merged(part).second, {}, {}, {}};
   merged_.push_back(std::move(both));
   return index;
 }

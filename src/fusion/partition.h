@@ -20,6 +20,9 @@ class Partition {
   bool alive(int cluster) const { return forward_[static_cast<size_t>(cluster)] == cluster; }
   // Of a living cluster, sorted.
   std::span<const NodeId> nodes(int cluster) const;
+  // Those of its nodes that read what another cluster computes, and those that another cluster reads, sorted.
+  std::span<const NodeId> readers(int cluster) const;
+  std::span<const NodeId> writers(int cluster) const;
   // Of any cluster, also of one that was merged into another.
   std::vector<NodeId> nodes_of_part(int cluster) const;
   // By number; those that are found first where there are more than `most`.
@@ -34,13 +37,15 @@ class Partition {
   std::pair<int, int> parts(int cluster) const;
   // All living clusters, producers first.
   std::vector<int> order() const { return order_.members(); }
+  // One more than the largest number of a cluster.
+  int size() const { return static_cast<int>(forward_.size()); }
   // Steps that all searches for cycles took together.
   int64_t steps() const { return steps_; }
 
  private:
   struct Merged {
-    std::vector<NodeId> nodes;  // while it lives
     int first, second;
+    std::vector<NodeId> nodes, readers, writers;  // while it lives
   };
   class Walk;
   // Without a cycle: all clusters between two that the first one reaches, or else all that reach the second one.
@@ -68,6 +73,11 @@ class Partition {
   bool leads_down(NodeId from, NodeId to) const {
     return tree_place_[to] - tree_place_[from] < tree_size_[from];
   }
+  // The members whose entries in `lists` (inputs or readers) lead to other clusters.
+  std::span<const NodeId> border(int cluster, const NodeLists& lists) const {
+    return &lists == &context_.inputs ? readers(cluster) : writers(cluster);
+  }
+  std::vector<NodeId> joint_border(int merged, int a, int b, const NodeLists& lists) const;
   std::vector<NodeId> neighbours(int cluster, int other, const NodeLists& lists) const;
   bool plainly_cycles(int low, int high) const;
   std::optional<Between> between(int low, int high) const;

@@ -54,46 +54,105 @@ Json group_to_json(const graph::Graph& graph, const NodeKeys& keys, const Fusion
   return group;
 }
 
-Json plan_to_json(const graph::Graph& graph, const FusionPlan& plan) {
-  const NodeKeys keys(graph);
+// Takes a plan's members one by one: `member` a whole one, `list` the name of an array, `item` its next element.
+class JsonTree {
+ public:
   Json json;
-  json["schema"] = schema;
-  json["model"] = graph.name;
-  json["mode"] = mode_names[static_cast<size_t>(plan.mode)];
-  json["machine"] = plan.machine;
-  json["replay"] = true;
-  json["search"] = plan.search;
-  json["search_complete"] = plan.search_complete;
-  json["candidates"] = plan.candidates;
-  json["predicted_ms"] = plan.predicted_microseconds / 1e3;
-  json["lower_bound_ms"] = plan.lower_bound_microseconds / 1e3;
-  if (plan.mode == FusionMode::operators) json["operators_split"] = plan.operators_split;
-  json["notes"] = plan.notes;
-  json["groups"] = Json::array();
-  for (const PlannedRegion& planned : plan.regions)
-    json["groups"].push_back(group_to_json(graph, keys, plan, planned));
-  json["layouts"] = Json::array();
+  void member(const char* name, Json value) { json[name] = std::move(value); }
+  void list(const char* name) { items_ = &(json[name] = Json::array()); }
+  void item(Json value) { items_->push_back(std::move(value)); }
+
+ private:
+  Json* items_ = nullptr;
+};
+
+// The same as text, of which only one element at a time is a tree.
+class JsonText {
+ public:
+  void member(const char* name, const Json& value) {
+    key(name);
+    append(value, 1);
+  }
+  void list(const char* name) {
+    key(name);
+    text_ += '[';
+    in_list_ = true;
+  }
+  void item(const Json& value) {
+    text_ += has_items_ ? ",\n  " : "\n  ";
+    has_items_ = true;
+    append(value, 2);
+  }
+  std::string finish() && {
+    end_list();
+    return std::move(text_ += "\n}\n");
+  }
+
+ private:
+  std::string text_ = "{";
+  bool in_list_ = false, has_items_ = false;
+
+  void key(const char* name) {
+    end_list();
+    text_ += text_.size() > 1 ? ",\n \"" : "\n \"";
+    text_ += name;
+    text_ += "\": ";
+  }
+  void end_list() {
+    if (in_list_) text_ += has_items_ ? "\n ]" : "]";
+    in_list_ = has_items_ = false;
+  }
+  // No text in a value has a line end: those are escaped.
+  void append(const Json& value, size_t depth) {
+    const std::string lines = value.dump(1);
+    size_t begin = 0;
+    for (size_t end; (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      text_.append(lines, begin, end + 1 - begin);
+      text_.append(depth, ' ');
+    }
+    text_.append(lines, begin);
+  }
+};
+
+template <class Members>
+void write_plan(const graph::Graph& graph, const FusionPlan& plan, Members& members) {
+  const NodeKeys keys(graph);
+  members.member("schema", schema);
+  members.member("model", graph.name);
+  members.member("mode", mode_names[static_cast<size_t>(plan.mode)]);
+  members.member("machine", plan.machine);
+  members.member("replay", true);
+  members.member("search", plan.search);
+  members.member("search_complete", plan.search_complete);
+  members.member("candidates", plan.candidates);
+  members.member("predicted_ms", plan.predicted_microseconds / 1e3);
+  members.member("lower_bound_ms", plan.lower_bound_microseconds / 1e3);
+  if (plan.mode == FusionMode::operators) members.member("operators_split", plan.operators_split);
+  members.member("notes", plan.notes);
+  members.list("groups");
+  for (const PlannedRegion& planned : plan.regions) members.item(group_to_json(graph, keys, plan, planned));
+  members.list("layouts");
   for (const auto& [value, layout] : plan.layouts)
     if (!layout.is_row_major())
-      json["layouts"].push_back({{"value", keys.key_of(value.node)}, {"layout", layout.to_string()}});
+      members.item({{"value", keys.key_of(value.node)}, {"layout", layout.to_string()}});
   // Where parts of concatenations lie: nobody has to state it, it follows from the groups that are assembled.
-  json["places"] = Json::array();
+  members.list("places");
   const auto start_text = [](const std::vector<Dim>& start) {
     Json list = Json::array();
     for (const Dim& d : start) list.push_back(d.to_string());
     return list;
   };
   for (const auto& [value, place] : plan.assemblies.places)
-    json["places"].push_back({{"value", keys.key_of(value.node)},
-                              {"in", keys.key_of(place.host.node)},
-                              {"start", start_text(place.start)}});
+    members.item({{"value", keys.key_of(value.node)},
+                  {"in", keys.key_of(place.host.node)},
+                  {"start", start_text(place.start)}});
   for (const PartCopy& copy : plan.assemblies.copies)
-    json["places"].push_back({{"value", keys.key_of(copy.part.node)},
-                              {"copied_to", keys.key_of(copy.whole)},
-                              {"start", start_text(copy.start)},
-                              {"reason", copy.reason},
-                              {"detail", copy.detail}});
-  json["cuts"] = Json::array();
+    members.item({{"value", keys.key_of(copy.part.node)},
+                  {"copied_to", keys.key_of(copy.whole)},
+                  {"start", start_text(copy.start)},
+                  {"reason", copy.reason},
+                  {"detail", copy.detail}});
+  members.list("cuts");
   for (const CutEdge& cut : plan.cuts) {
     Json row = {{"from", keys.key_of(cut.from)},
                 {"to", keys.key_of(cut.to)},
@@ -101,15 +160,22 @@ Json plan_to_json(const graph::Graph& graph, const FusionPlan& plan) {
                 {"detail", cut.detail},
                 {"ms_now", cut.now_microseconds / 1e3}};
     row["ms_if_fused"] = cut.fused_microseconds > 0 ? Json(cut.fused_microseconds / 1e3) : Json(nullptr);
-    json["cuts"].push_back(std::move(row));
+    members.item(std::move(row));
   }
-  return json;
+}
+
+Json plan_to_json(const graph::Graph& graph, const FusionPlan& plan) {
+  JsonTree tree;
+  write_plan(graph, plan, tree);
+  return std::move(tree.json);
 }
 
 }  // namespace
 
 std::string to_json_text(const graph::Graph& graph, const FusionPlan& plan) {
-  return plan_to_json(graph, plan).dump(1) + "\n";
+  JsonText text;
+  write_plan(graph, plan, text);
+  return std::move(text).finish();
 }
 
 namespace {

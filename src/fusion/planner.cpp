@@ -31,12 +31,14 @@ constexpr double control_microseconds = 0.05;
 
 using BodyPlans = std::map<NodeId, std::vector<FusionPlan>>;
 
+// A plan with the reasons of its cut edges, or no more of it than its price.
+enum class Wanted : uint8_t { plan, price };
+
 class Planner {
  public:
-  // `with_cuts`: finds the reasons of cut edges, too.
-  Planner(const PlanContext& context, std::set<NodeId>& stored, const BodyPlans& bodies, bool with_cuts)
+  Planner(const PlanContext& context, std::set<NodeId>& stored, const BodyPlans& bodies, Wanted wanted)
       : context_(context),
-        with_cuts_(with_cuts),
+        wanted_(wanted),
         stored_(stored),
         bodies_(bodies),
         partition_(context),
@@ -59,17 +61,18 @@ class Planner {
     search();
     for (int cluster : partition_.order()) finish(cluster);
     if (restart_) return std::nullopt;
+    if (wanted_ == Wanted::price) return std::move(plan_);
     sort_regions();
     plan_.candidates += evaluator_.evaluations();
     plan_.lower_bound_microseconds =
         cost::lower_bound_microseconds(context_.facts, context_.options->machine, context_.options->threads);
-    if (with_cuts_) add_cuts(context_, partition_, evaluator_, plan_);
+    add_cuts(context_, partition_, evaluator_, plan_);
     return std::move(plan_);
   }
 
  private:
   const PlanContext& context_;
-  bool with_cuts_;
+  Wanted wanted_;
   std::set<NodeId>& stored_;
   const BodyPlans& bodies_;
   Partition partition_;
@@ -294,24 +297,28 @@ class Planner {
       trips = most ? static_cast<double>(schedule::usual_value(*most, context_.options->usual)) : usual_trips;
     }
     planned.predicted_microseconds = trips * (price + control_microseconds);
-    plan_.predicted_microseconds += planned.predicted_microseconds;
-    plan_.regions.push_back(std::move(planned));
+    add(std::move(planned));
   }
 
   void add_region(const graph::Region& region, const Evaluated& evaluated,
                   const GroupConstraint* constraint) {
     PlannedRegion planned;
+    planned.predicted_microseconds = evaluated.estimate.microseconds;
+    planned.once = context_.is_once(region.outputs.front().node);
+    if (wanted_ == Wanted::price) return add(std::move(planned));
     planned.region = region;
     planned.schedule = with_nodes(evaluated.schedule, region);
-    planned.predicted_microseconds = evaluated.estimate.microseconds;
     for (Value v : region.outputs) planned.parallel_from += context_.facts.at(v.node).elements;
     planned.parallel_from *=
         cost::serial_share(evaluated.estimate, context_.options->machine, context_.options->threads);
-    planned.once = context_.is_once(region.outputs.front().node);
     planned.pinned = constraint && constraint->pin;
     if (constraint) planned.measured_microseconds = constraint->measured_microseconds;
+    add(std::move(planned));
+  }
+
+  void add(PlannedRegion planned) {
     if (!planned.once) plan_.predicted_microseconds += planned.predicted_microseconds;
-    plan_.regions.push_back(std::move(planned));
+    if (wanted_ == Wanted::plan) plan_.regions.push_back(std::move(planned));
   }
 
   // It may run once its parts are there, and those who read it behind it; but it has no kernel.
@@ -321,8 +328,7 @@ class Planner {
     planned.region.outputs = {{whole, 0}};
     planned.assembled = true;
     planned.predicted_microseconds = copy_microseconds(context_, whole);
-    plan_.predicted_microseconds += planned.predicted_microseconds;
-    plan_.regions.push_back(std::move(planned));
+    add(std::move(planned));
   }
 
   void add_alone(NodeId node) {
@@ -334,8 +340,7 @@ class Planner {
     planned.predicted_microseconds =
         cost::price_closed_form(context_.facts, planned.region, context_.options->machine, context_.cost)
             .microseconds;
-    if (!planned.once) plan_.predicted_microseconds += planned.predicted_microseconds;
-    plan_.regions.push_back(std::move(planned));
+    add(std::move(planned));
   }
 
   // A primitive that cannot be computed through the views it reads gets them stored.
@@ -396,11 +401,11 @@ class Planner {
 namespace {
 
 FusionPlan plan_once(const graph::Graph& graph, const PlanOptions& options, const cost::GraphFacts& facts,
-                     const BodyPlans& bodies, bool with_cuts) {
+                     const BodyPlans& bodies, Wanted wanted) {
   std::set<NodeId> stored = options.constraints.stored_views;
   for (size_t round = 0; round <= graph.size(); ++round) {
     const PlanContext context = make_context(graph, options, stored, &facts);
-    if (auto plan = Planner(context, stored, bodies, with_cuts).plan()) return std::move(*plan);
+    if (auto plan = Planner(context, stored, bodies, wanted).plan()) return std::move(*plan);
   }
   throw InternalError("the planner does not come to an end");
 }
@@ -445,17 +450,17 @@ FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
       throw UnsupportedError(
           "not supported yet: only the run knows a size of " + describe(graph, whole) +
           ", which therefore cannot be put together in place; leave it out of the plan file");
-  const auto planned = [&](FusionMode mode, const std::set<NodeId>& wholes, bool with_cuts) {
+  const auto planned = [&](FusionMode mode, const std::set<NodeId>& wholes, Wanted wanted) {
     PlanOptions changed = with_wholes(graph, options, wholes);
     changed.mode = mode;
-    return plan_once(graph, changed, facts, bodies, with_cuts);
+    return plan_once(graph, changed, facts, bodies, wanted);
   };
-  FusionPlan plan = planned(options.mode, always, true);
+  FusionPlan plan = planned(options.mode, always, Wanted::plan);
   if (options.mode != FusionMode::on || !options.constraints.groups.empty()) return plan;
   const std::set<NodeId> wholes =
       options.assemble ? choose_wholes(graph, options, always, plan, facts) : always;
   if (wholes != always) {
-    FusionPlan assembled = planned(FusionMode::on, wholes, true);
+    FusionPlan assembled = planned(FusionMode::on, wholes, Wanted::plan);
     assembled.candidates += plan.candidates;
     const double memory = peak_bytes(graph, plan, facts), then = peak_bytes(graph, assembled, facts);
     if (then > memory * most_memory_growth)
@@ -466,8 +471,8 @@ FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
   }
   // Greedy merges can end above where they began: the plan is never dearer than the unfused ones.
   for (const FusionMode mode : {FusionMode::operators, FusionMode::off}) {
-    if (planned(mode, always, false).predicted_microseconds >= plan.predicted_microseconds) continue;
-    FusionPlan other = planned(mode, always, true);
+    if (planned(mode, always, Wanted::price).predicted_microseconds >= plan.predicted_microseconds) continue;
+    FusionPlan other = planned(mode, always, Wanted::plan);
     other.mode = FusionMode::on;
     other.candidates += plan.candidates;
     other.notes.push_back("an unfused plan is priced lower than the greedy one and taken instead");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -67,11 +68,16 @@ class Leaders {
  private:
   Value leader(Value v) const { return {leaders_[v.node], v.result}; }
 
-  std::vector<Value> operands_of(const Node& node) const {
-    std::vector<Value> operands = node.operands;
-    for (Value& operand : operands) operand = leader(operand);
-    if (commutes(node)) std::ranges::sort(operands);
-    return operands;
+  // Of what commutes, which has two operands: in one order.
+  std::pair<Value, Value> both_operands(const Node& node) const {
+    const Value x = leader(node.operands[0]), y = leader(node.operands[1]);
+    return std::minmax(x, y);
+  }
+
+  bool same_operands(const Node& a, const Node& b) const {
+    if (commutes(a) && commutes(b)) return both_operands(a) == both_operands(b);
+    return std::ranges::equal(a.operands, b.operands,
+                              [&](Value x, Value y) { return leader(x) == leader(y); });
   }
 
   uint64_t hash_of(const Node& node) const {
@@ -80,7 +86,9 @@ class Leaders {
     graph::mix(mixer, node.results[0]);
     const auto add = [&](Value v) { mixer.add(uint64_t{v.result} << 32 | v.node); };
     if (commutes(node)) {
-      for (Value operand : operands_of(node)) add(operand);
+      const auto [x, y] = both_operands(node);
+      add(x);
+      add(y);
     } else {
       for (Value operand : node.operands) add(leader(operand));
     }
@@ -95,7 +103,7 @@ class Leaders {
 
   bool same(NodeId left, NodeId right) const {
     const Node &a = graph_.node(left), &b = graph_.node(right);
-    if (a.op != b.op || a.results != b.results || operands_of(a) != operands_of(b)) return false;
+    if (a.op != b.op || a.results != b.results || !same_operands(a, b)) return false;
     if (a.op != Op::constant) return a.attributes == b.attributes && same_bodies(a, b);
     return same_constant(*constant_of(graph_, {left, 0}), *constant_of(graph_, {right, 0}));
   }

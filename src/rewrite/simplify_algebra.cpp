@@ -1,7 +1,8 @@
 #include "rewrite/simplify_algebra.h"
 
-#include <map>
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "rewrite/algebra/rule.h"
@@ -16,23 +17,31 @@ using graph::NodeId;
 using graph::Op;
 using graph::Value;
 
-// The rules by what they look at.
+// The rules by what they look at: an operation, or the scalar operation of a map.
 class RuleTable {
  public:
   RuleTable() {
     for (const auto& family : {arithmetic_rules(), cast_rules(), logic_rules(), view_rules()})
-      for (const AlgebraRule& rule : family) rules_[{rule.op, rule.map_op}].push_back(&rule);
+      for (const AlgebraRule& rule : family) {
+        const size_t place = place_of(rule.op, rule.map_op);
+        rules_.resize(std::max(rules_.size(), place + 1));
+        rules_[place].push_back(&rule);
+      }
   }
-  const std::vector<const AlgebraRule*>& for_node(const Node& node) const {
+  std::span<const AlgebraRule* const> for_node(const Node& node) const {
     std::optional<ScalarOp> op;
     if (node.op == Op::map) op = graph::attributes<graph::MapAttributes>(node).op;
-    const auto found = rules_.find({node.op, op});
-    return found == rules_.end() ? none_ : found->second;
+    const size_t place = place_of(node.op, op);
+    if (place >= rules_.size()) return {};
+    return rules_[place];
   }
 
  private:
-  std::map<std::pair<Op, std::optional<ScalarOp>>, std::vector<const AlgebraRule*>> rules_;
-  std::vector<const AlgebraRule*> none_;
+  std::vector<std::vector<const AlgebraRule*>> rules_;
+
+  static size_t place_of(Op op, std::optional<ScalarOp> map_op) {
+    return map_op ? 2 * static_cast<size_t>(*map_op) + 1 : 2 * static_cast<size_t>(op);
+  }
 };
 
 std::optional<Value> apply_first(Rebuilder& rebuilder, const RuleTable& table, const Node& node) {

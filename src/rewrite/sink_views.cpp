@@ -33,22 +33,22 @@ Value view_below(Rebuilder& r, const Node& view, Value value, const Shape& shape
 }
 
 // A broadcast of more than one element, to which the other operands have to be equal.
-std::optional<Node> leading_broadcast(const Graph& graph, const Node& node) {
-  std::optional<Node> uniform;
+const Node* leading_broadcast(const Graph& graph, const Node& node) {
+  const Node* uniform = nullptr;
   for (const Value& operand : node.operands) {
     const Node* candidate = node_of(graph, operand, Op::broadcast);
     if (!candidate) continue;
-    if (!has_one_element(graph.type(candidate->operands[0]))) return *candidate;
-    if (!uniform) uniform = *candidate;
+    if (!has_one_element(graph.type(candidate->operands[0]))) return candidate;
+    if (!uniform) uniform = candidate;
   }
   return uniform;
 }
 
 std::optional<Value> sink_broadcast(Rebuilder& r, const Node& node) {
   const Graph& graph = r.result();
-  const std::optional<Node> view = leading_broadcast(graph, node);
+  const Node* view = leading_broadcast(graph, node);
   if (!view) return std::nullopt;
-  const Shape source = graph.type(view->operands[0]).shape;
+  const Shape& source = graph.type(view->operands[0]).shape;
   std::vector<Value> operands;
   std::vector<bool> uniform;
   for (const Value& operand : node.operands) {
@@ -102,7 +102,7 @@ class Unreshaped {
     const Graph& graph = r_.result();
     if (const std::optional<Value> one = uniform_source(graph, operand))
       return spread(r_.builder(), *one, from_);
-    const Node node = graph.node(operand.node);  // a copy: the builder appends
+    const Node& node = graph.node(operand.node);
     if (node.op == Op::reshape) return node.operands[0];
     if (node.op == Op::constant) return r_.builder().reshape(operand, from_);
     const Shape& shape = graph.type(node.operands[0]).shape;
@@ -127,11 +127,9 @@ class Unreshaped {
 
 std::optional<Value> sink_reshape(Rebuilder& r, const Node& node) {
   const Graph& graph = r.result();
-  std::optional<Node> view;
-  for (const Value& operand : node.operands) {
-    const Node* candidate = node_of(graph, operand, Op::reshape);
-    if (candidate && !view) view = *candidate;
-  }
+  const Node* view = nullptr;
+  for (const Value& operand : node.operands)
+    if (!view) view = node_of(graph, operand, Op::reshape);
   if (!view) return std::nullopt;
   const Unreshaped unreshaped(r, graph.type(view->operands[0]).shape, node.results[0].shape);
   for (const Value& operand : node.operands)

@@ -14,7 +14,7 @@ constexpr size_t most_neighbours = 256;
 
 void add_siblings(const PlanContext& context, const Partition& partition, int cluster,
                   std::vector<int>& found) {
-  for (NodeId node : partition.nodes(cluster))
+  for (NodeId node : partition.readers(cluster))
     for (NodeId input : context.inputs[node]) {
       // Who else reads a member is a neighbour.
       if (context.is_source(input) || partition.cluster_of(input) == cluster) continue;

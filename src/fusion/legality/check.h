@@ -10,6 +10,9 @@
 
 namespace fusewise::fusion {
 
+// Kernels beyond this size take longer to compile than they can save.
+inline constexpr size_t most_region_nodes = 128;
+
 // Two clusters that may become one.
 struct Candidate {
   int a = -1, b = -1;         // clusters of the partition

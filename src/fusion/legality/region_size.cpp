@@ -4,14 +4,11 @@
 
 namespace fusewise::fusion {
 
-// Kernels beyond this size take longer to compile than they can save.
-constexpr size_t most_nodes = 128;
-
 Verdict region_size(const Candidate& candidate, const LegalityContext&) {
-  if (candidate.region.nodes.size() <= most_nodes) return Verdict::allow();
+  if (candidate.region.nodes.size() <= most_region_nodes) return Verdict::allow();
   return Verdict::forbid("region-size",
                          fmt::format("together they are {} primitives; a kernel holds at most {}",
-                                     candidate.region.nodes.size(), most_nodes));
+                                     candidate.region.nodes.size(), most_region_nodes));
 }
 
 }  // namespace fusewise::fusion

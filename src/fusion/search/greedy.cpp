@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <optional>
 #include <queue>
+#include <utility>
 
+#include "base/error.h"
 #include "fusion/candidates/candidates.h"
 #include "fusion/search/cluster_sums.h"
 #include "fusion/search/search.h"
@@ -35,8 +37,39 @@ struct Entry {
     if (gain != other.gain) return gain < other.gain;
     if (tie != other.tie) return tie > other.tie;
     if (first != other.first) return first > other.first;
-    return second > other.second;
+    if (second != other.second) return second > other.second;
+    return std::pair(a, b) > std::pair(other.a, other.b);
   }
+};
+
+// The largest entry first. Those that are there from the start are sorted once, which takes less than a heap of them.
+class Queue {
+ public:
+  void push(const Entry& entry) {
+    if (begun_)
+      later_.push(entry);
+    else
+      first_.push_back(entry);
+  }
+  void begin() {
+    std::sort(first_.begin(), first_.end());
+    begun_ = true;
+  }
+  bool empty() const { return first_.empty() && later_.empty(); }
+  const Entry& top() const { return from_later() ? later_.top() : first_.back(); }
+  void pop() {
+    if (from_later())
+      later_.pop();
+    else
+      first_.pop_back();
+  }
+
+ private:
+  std::vector<Entry> first_;
+  std::priority_queue<Entry> later_;
+  bool begun_ = false;
+
+  bool from_later() const { return first_.empty() || (!later_.empty() && first_.back() < later_.top()); }
 };
 
 class Greedy {
@@ -46,8 +79,14 @@ class Greedy {
 
   SearchResult run() {
     const std::vector<int> clusters = partition_.order();
-    for (int c : clusters) keep(c, sums_before_search(c));
+    place_.assign(static_cast<size_t>(partition_.size()), -1);
+    for (int c : clusters) {
+      place_[static_cast<size_t>(c)] = static_cast<int>(sums_.size());
+      sums_.push_back(sums_before_search(c));
+    }
+    tree_.assign(sums_.size(), -1);
     for (int c : clusters) propose(c, true);
+    queue_.begin();
     const std::optional<int64_t> most = context_.plan.options->constraints.most_merges;
     while (!queue_.empty()) {
       Entry entry = queue_.top();
@@ -65,19 +104,21 @@ class Greedy {
   const std::vector<bool>& fixed_;
   ClusterSummer summer_;
   SearchResult result_;
-  std::priority_queue<Entry> queue_;
-  std::vector<ClusterSums> sums_;  // per living cluster
-  std::vector<double> tree_;       // tier 1 prices of clusters, negative where they have not been asked for
+  Queue queue_;
+  std::vector<int> place_;  // by cluster, while it lives: its place in the next two
+  std::vector<ClusterSums> sums_;
+  std::vector<double> tree_;  // tier 1 prices of clusters, negative where they have not been asked for
 
-  const ClusterSums& sums(int cluster) const { return sums_[static_cast<size_t>(cluster)]; }
+  size_t place(int cluster) const { return static_cast<size_t>(place_[static_cast<size_t>(cluster)]); }
+  const ClusterSums& sums(int cluster) const { return sums_[place(cluster)]; }
 
-  void keep(int cluster, ClusterSums sums) {
-    const auto place = static_cast<size_t>(cluster);
-    if (place >= sums_.size()) {
-      sums_.resize(place + 1);
-      tree_.resize(place + 1, -1);
-    }
-    sums_[place] = std::move(sums);
+  // In the place of one of its parts.
+  void keep_sums(int merged, int a, int b) {
+    check(static_cast<size_t>(merged) == place_.size(), "clusters are not numbered as they are merged");
+    place_.push_back(place_[static_cast<size_t>(a)]);
+    sums_[place(a)] = summer_.of_both(sums(a), sums(b));
+    tree_[place(a)] = -1;
+    sums_[place(b)] = {};
   }
 
   // Groups that the user gave have several members from the start.
@@ -105,6 +146,7 @@ class Greedy {
 
   void consider(Entry& entry) {
     ++result_.candidates;
+    if (partition_.nodes(entry.a).size() + partition_.nodes(entry.b).size() > most_region_nodes) return;
     Candidate candidate = make_candidate(context_.plan, partition_, entry.a, entry.b);
     if (!is_legal(candidate, context_, false)) return;
     if (entry.plain && !epilogue_pays(entry, candidate)) return;
@@ -128,8 +170,7 @@ class Greedy {
     }
     const int merged = partition_.merge(entry.a, entry.b);
     ++result_.merges;
-    keep(merged, summer_.of_both(sums(entry.a), sums(entry.b)));
-    for (int part : {entry.a, entry.b}) sums_[static_cast<size_t>(part)] = {};
+    keep_sums(merged, entry.a, entry.b);
     propose(merged, false);
   }
 
@@ -162,7 +203,7 @@ class Greedy {
   }
 
   double tree_price(int cluster) {
-    double& price = tree_[static_cast<size_t>(cluster)];
+    double& price = tree_[place(cluster)];
     if (price < 0) price = tree_price(region_of(context_.plan, partition_.nodes(cluster)));
     return price < 0 ? sums(cluster).microseconds : price;
   }
