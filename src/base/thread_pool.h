@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -32,9 +33,11 @@ class ThreadPool {
   // share of its own, the same for equal counts, so that it finds in its caches what it wrote in the job before;
   // who is done early takes from the shares of the others. A single piece, a call from inside a body of this pool (with the worker
   // number of that body), and a call while another thread uses the pool run on the calling thread alone,
-  // possibly as one range. When a body throws, no further piece starts, and the first exception is
+  // possibly as one range. Waking workers that sleep takes long: they are left asleep until what they would have
+  // `saved`, in microseconds, adds up to that. When a body throws, no further piece starts, and the first exception is
   // rethrown after every worker has stopped. Bodies run in the default floating-point environment.
-  void parallel_for(int64_t count, Body body, int64_t grain = 1);
+  void parallel_for(int64_t count, Body body, int64_t grain = 1,
+                    double saved = std::numeric_limits<double>::infinity());
 
  private:
   struct Job {
@@ -53,7 +56,8 @@ class ThreadPool {
   void work(int worker);
   void run_pieces(int worker) noexcept;
   void share_out();
-  void announce();
+  bool is_worth_waking(double saved);
+  void announce(bool wake);
   void close_and_wait();
   void stop_threads();
 
@@ -65,6 +69,7 @@ class ThreadPool {
   alignas(64) std::atomic<uint32_t> gate_{0};  // flags and the number of workers inside (thread_pool.cpp)
   std::unique_ptr<Share[]> shares_;            // one per worker
   alignas(64) std::atomic<bool> in_use_{false};
+  double missed_microseconds_ = 0;  // by jobs since workers were woken; of who uses the pool
   std::atomic<bool> failed_{false};
   std::exception_ptr failure_;  // written by whoever set failed_
   std::vector<std::thread> threads_;

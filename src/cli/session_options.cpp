@@ -64,6 +64,15 @@ session::PreparedInputs prepare_specialized(const CompileFlags& flags, const ses
   return prepared;
 }
 
+// The model may well be sound, and only sizes or values unfit that nobody chose.
+[[noreturn]] void rethrow_with_choices(const UserError& error, const CompileFlags& flags,
+                                       const std::vector<session::InputInfo>& inputs,
+                                       const std::vector<std::string>& valued) {
+  ErrorContext context = error.context;
+  if (context.hint.empty()) context.hint = session::open_choices(inputs, flags.inputs.request(), valued);
+  throw UserError(error.what(), std::move(context));
+}
+
 Chosen choose(const CompileFlags& flags, const session::SpecializedModel& model,
               const std::vector<session::InputInfo>& inputs, const session::PreparedInputs& prepared) {
   std::vector<graph::Tensor> rest;
@@ -178,7 +187,7 @@ void with_model(const CompileFlags& flags, Console& console, const std::function
       console.note(fmt::format("not for {}: {}", words, error.what()));
     } catch (const UserError& error) {
       // A branch that these inputs never take may be impossible in their sizes; with its condition known it is gone.
-      if (how == How::values) throw;
+      if (how == How::values) rethrow_with_choices(error, flags, inputs, model.bound);
       console.note(fmt::format("not for {}: {}", words, error.what()));
     }
   }

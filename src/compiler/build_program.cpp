@@ -281,6 +281,7 @@ class ProgramBuilder {
     step.label = region_name(block.graph, planned.region);
     for (Value v : planned.region.outputs) step.size = step.size + product(block.graph.type(v).shape);
     step.parallel_from = static_cast<int64_t>(std::min(std::ceil(planned.parallel_from), 1e15));
+    step.fork_join_nanoseconds = std::llround(planned.fork_join_microseconds * 1e3);
     for (Value v : call.arguments) step.buffers.push_back(buffer_of(block, v, planned));
     for (const schedule::LoweredKernel::Partial& partial : call.partials)
       step.buffers.push_back(add_buffer(planned.once ? BufferKind::once : BufferKind::arena, program::none,

@@ -55,40 +55,4 @@ Estimate price_closed_form(const GraphFacts& facts, const graph::Region& region,
   return price_closed_form(sums, machine, options);
 }
 
-namespace {
-
-// Per node: some reader needs all of its value. A table that is only gathered from is not read whole.
-std::vector<bool> read_whole(const graph::Graph& graph) {
-  std::vector<bool> whole(graph.size(), false);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const graph::Node& node = graph.node(id);
-    const bool gathers = graph::kind_of(node.op) == graph::Kind::gather;
-    for (size_t i = gathers ? 1 : 0; i < node.operands.size(); ++i) whole[node.operands[i].node] = true;
-  }
-  return whole;
-}
-
-}  // namespace
-
-// Bytes are charged at the rate of the shared cache, wherever they come from: what is cached when a run begins is not
-// known, and nothing outside a core's own caches is faster, so the bound holds in every case.
-double lower_bound_microseconds(const GraphFacts& facts, const machine::Machine& machine, int threads) {
-  double bytes = 0, flops = 0;
-  const graph::Graph& graph = *facts.graph;
-  const std::vector<bool> whole = read_whole(graph);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (graph.node(id).op == graph::Op::result) continue;  // what a loop or a branch does is at least nothing
-    if (!facts.at(id).has_form && !facts.at(id).alone) {
-      if (whole[id]) bytes += facts.at(id).bytes;
-    } else if (!facts.at(id).constant_only) {
-      flops += facts.at(id).flops;
-    }
-  }
-  for (const graph::GraphOutput& output : graph.outputs)
-    if (facts.at(output.value.node).has_form) bytes += facts.at(output.value.node).bytes;
-  const double per_microsecond = machine.gigahertz * 1e3, workers = std::max(threads, 1);
-  const double compute = flops / (2 * machine.fma_per_cycle()) / per_microsecond / workers;
-  return std::max(compute, bytes / machine.l3_bandwidth / per_microsecond / workers);
-}
-
 }  // namespace fusewise::cost

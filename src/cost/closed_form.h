@@ -32,7 +32,4 @@ Estimate price_closed_form(const GraphFacts& facts, const graph::Region& region,
 // (memory).
 int home_level(double bytes, bool constant, const machine::Machine& machine, const CostOptions& options);
 
-// No plan can be faster: all inputs and constants read and all outputs written once, all arithmetic at peak.
-double lower_bound_microseconds(const GraphFacts& facts, const machine::Machine& machine, int threads);
-
 }  // namespace fusewise::cost

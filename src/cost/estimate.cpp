@@ -10,55 +10,79 @@
 namespace fusewise::cost {
 
 std::string Estimate::bound() const {
+  const Times& t = times();
   std::string name = "compute";
-  double most = compute_microseconds;
+  double most = t.compute;
   const auto offer = [&](const char* other, double value) {
     if (value <= most) return;
     most = value;
     name = other;
   };
-  offer("l2", l1_microseconds);
-  offer("l3", l2_microseconds);
-  offer("memory", l3_microseconds);
-  offer("overhead", overhead_microseconds);
+  offer("l2", t.l1);
+  offer("l3", t.l2);
+  offer("memory", t.l3);
+  offer("overhead", t.overhead);
   return name;
 }
 
 std::string to_text(const Estimate& e) {
+  const Times& t = e.times();
   std::string text = fmt::format("time {:.2f} us, bound by {}\n", e.microseconds, e.bound());
   text += fmt::format(
       "compute {:.2f} us: cycles multiply-add {:.0f}, vector {:.0f}, functions {:.0f}, conversions {:.0f}, "
       "loads and stores {:.0f}, shuffles {:.0f}\n",
-      e.compute_microseconds, e.cycles.multiply_add, e.cycles.vector, e.cycles.function, e.cycles.convert,
+      t.compute, e.cycles.multiply_add, e.cycles.vector, e.cycles.function, e.cycles.convert,
       e.cycles.memory_access, e.cycles.shuffle);
   text += fmt::format(
       "from l2 {:.2f} us ({:.0f} bytes), from l3 {:.2f} us ({:.0f} bytes), from memory {:.2f} us ({:.0f} "
       "bytes)\n",
-      e.l1_microseconds, e.l1_bytes, e.l2_microseconds, e.l2_bytes, e.l3_microseconds, e.l3_bytes);
+      t.l1, e.l1_bytes, t.l2, e.l2_bytes, t.l3, e.l3_bytes);
   text += fmt::format(
       "overhead {:.2f} us, {:.0f} tiles, {} phases, parallel efficiency {:.2f}, recompute {:.2f}, "
-      "lane waste {:.2f}, scratch {:.0f} bytes{}\n",
-      e.overhead_microseconds, e.tiles, e.phases, e.parallel_efficiency, e.recompute, e.tail_waste,
-      e.scratch_bytes, e.spills ? ", spills" : "");
+      "lane waste {:.2f}, scratch {:.0f} bytes{}{}\n",
+      t.overhead, e.tiles, e.phases, e.parallel_efficiency, e.recompute, e.tail_waste,
+      e.scratch_bytes, e.spills ? ", spills" : "",
+      e.alone.total < e.together.total ? ", on one thread" : "");
   return text;
 }
 
-void finish(Estimate& e, const machine::Machine& machine, int threads) {
-  const double per_microsecond = machine.gigahertz * 1e3, workers = std::max(threads, 1);
+namespace {
+
+Times times_on(int threads, double efficiency, const Estimate& e, const machine::Machine& machine) {
+  const double per_microsecond = machine.gigahertz * 1e3, workers = threads;
   const double tiles = std::max(e.tiles, 1.0);
-  e.parallel_efficiency = tiles / (std::ceil(tiles / workers) * workers);
-  const double private_share = workers * e.parallel_efficiency;
+  const double private_share = workers * efficiency;
   const double shared_share = std::min(private_share, std::pow(workers, shared_scaling));
-  e.compute_microseconds = e.cycles.total() * (e.spills ? spill_factor : 1) / per_microsecond / private_share;
-  e.l1_microseconds = e.l1_bytes / machine.l2_bandwidth / per_microsecond / private_share;
-  e.l2_microseconds = e.l2_bytes / machine.l3_bandwidth / per_microsecond / shared_share;
-  e.l3_microseconds = e.l3_bytes / machine.memory_bandwidth / per_microsecond / shared_share;
-  e.overhead_microseconds =
-      machine.dispatch_microseconds + tiles * tile_cycles / per_microsecond / private_share;
+  Times t;
+  t.compute = e.cycles.total() * (e.spills ? spill_factor : 1) / per_microsecond / private_share;
+  t.l1 = e.l1_bytes / machine.l2_bandwidth / per_microsecond / private_share;
+  t.l2 = e.l2_bytes / machine.l3_bandwidth / per_microsecond / shared_share;
+  t.l3 = e.l3_bytes / machine.memory_bandwidth / per_microsecond / shared_share;
+  t.overhead = machine.dispatch_microseconds + tiles * tile_cycles / per_microsecond / private_share;
+  if (threads > 1) t.overhead += machine.fork_join_microseconds;
   double sum = 0;
-  for (const double term : {e.compute_microseconds, e.l1_microseconds, e.l2_microseconds, e.l3_microseconds})
-    sum += std::pow(term, softness);
-  e.microseconds = std::pow(sum, 1 / softness) + e.overhead_microseconds;
+  for (const double term : {t.compute, t.l1, t.l2, t.l3}) sum += std::pow(term, softness);
+  t.total = std::pow(sum, 1 / softness) + t.overhead;
+  return t;
+}
+
+void add(Times& t, const Times& more) {
+  t.compute += more.compute;
+  t.l1 += more.l1;
+  t.l2 += more.l2;
+  t.l3 += more.l3;
+  t.overhead += more.overhead;
+  t.total += more.total;
+}
+
+}  // namespace
+
+void finish(Estimate& e, const machine::Machine& machine, int threads) {
+  const double tiles = std::max(e.tiles, 1.0), workers = std::max(threads, 1);
+  e.parallel_efficiency = tiles / (std::ceil(tiles / workers) * workers);
+  e.alone = times_on(1, 1, e, machine);
+  e.together = threads > 1 ? times_on(threads, e.parallel_efficiency, e, machine) : e.alone;
+  e.microseconds = e.times().total;
 }
 
 void add_phase(Estimate& e, const Estimate& phase) {
@@ -83,21 +107,20 @@ void add_phase(Estimate& e, const Estimate& phase) {
   e.spills = e.spills || phase.spills;
   e.phases += phase.phases;
   e.scratch_bytes = std::max(e.scratch_bytes, phase.scratch_bytes);
-  e.compute_microseconds += phase.compute_microseconds;
-  e.l1_microseconds += phase.l1_microseconds;
-  e.l2_microseconds += phase.l2_microseconds;
-  e.l3_microseconds += phase.l3_microseconds;
-  e.overhead_microseconds += phase.overhead_microseconds;
-  e.microseconds += phase.microseconds;
+  add(e.alone, phase.alone);
+  add(e.together, phase.together);
+  e.microseconds = e.times().total;
 }
 
+double fork_join_microseconds(const Estimate& estimate, const machine::Machine& machine) {
+  return machine.fork_join_microseconds * estimate.phases;
+}
+
+// What several threads save grows with the work, what it takes to wake and join them does not.
 double serial_share(const Estimate& estimate, const machine::Machine& machine, int threads) {
   if (threads <= 1) return 0;
-  Estimate alone = estimate, together = estimate;
-  finish(alone, machine, 1);
-  finish(together, machine, threads);
-  const double gain = alone.microseconds - together.microseconds;
-  const double price = machine.dispatch_microseconds * std::max(estimate.phases, 1);
+  const double price = fork_join_microseconds(estimate, machine);
+  const double gain = estimate.alone.total - (estimate.together.total - price);
   return gain <= 0 ? 1e9 : price / gain;
 }
 

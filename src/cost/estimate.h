@@ -14,6 +14,13 @@ struct UnitCycles {
   double total() const { return multiply_add + vector + function + convert + memory_access + shuffle; }
 };
 
+// Microseconds, by what they go to, and all together.
+struct Times {
+  double compute = 0, l1 = 0, l2 = 0, l3 = 0;  // from the level behind each
+  double overhead = 0;                         // dispatch, barriers, tiles
+  double total = 0;
+};
+
 struct Estimate {
   UnitCycles cycles;
   // Bytes that cross into each level from the one behind it, and what is written out.
@@ -26,9 +33,10 @@ struct Estimate {
   bool spills = false;
   int phases = 1;
   double scratch_bytes = 0;  // of one worker
-  double compute_microseconds = 0, l1_microseconds = 0, l2_microseconds = 0, l3_microseconds = 0;
-  double overhead_microseconds = 0;  // dispatch, barriers, tiles
-  double microseconds = 0;           // all together
+  Times alone, together;    // on one thread, and on all of them, which have to be woken and waited for
+  double microseconds = 0;  // of the better of the two
+  bool on_one_thread() const { return alone.total <= together.total; }
+  const Times& times() const { return on_one_thread() ? alone : together; }
 
   // The unit or level that dominates: "compute", "l2", "l3", "memory" or "overhead".
   std::string bound() const;
@@ -37,8 +45,10 @@ struct Estimate {
 // One line per term, for explanations.
 std::string to_text(const Estimate& estimate);
 
-// The share of a kernel's work below which one thread is done sooner than `threads` are, which have to be woken and waited
-// for: above 1 where that holds for all of it. 0 for one thread.
+// What all phases together take on several threads beside the work itself.
+double fork_join_microseconds(const Estimate& estimate, const machine::Machine& machine);
+// The share of a kernel's work below which one thread is done sooner than `threads`: above 1 where that holds for all
+// of it. 0 for one thread.
 double serial_share(const Estimate& estimate, const machine::Machine& machine, int threads);
 
 // Fills in the times from cycles, bytes and tiles of one phase. A barrier between phases costs about what a dispatch

@@ -136,6 +136,13 @@ void Evaluator::try_reduction_forms(const schedule::RegionForms& forms, const Ti
   }
 }
 
+Evaluated Evaluator::with_tiles(const schedule::RegionForms& forms, const TileOptions& tiles) {
+  Schedule schedule = choose_schedule(forms, context_.options->layouts, context_.options->machine, tiles);
+  Evaluated result = price(context_, forms.region, forms, schedule);
+  if (result.verdict) try_reduction_forms(forms, tiles, std::move(schedule), result);
+  return result;
+}
+
 const Evaluated& Evaluator::evaluate(const Region& region, int64_t grid_tile) {
   const auto [it, fresh] = memo_.try_emplace(structure_of(context_, region, grid_tile));
   if (!fresh) return it->second;
@@ -145,9 +152,14 @@ const Evaluated& Evaluator::evaluate(const Region& region, int64_t grid_tile) {
   tiles.order = context_.options->order;
   tiles.usual = context_.options->usual;
   tiles.grid_tile = grid_tile;
-  Schedule schedule = choose_schedule(forms, context_.options->layouts, context_.options->machine, tiles);
-  it->second = price(context_, region, forms, schedule);
-  if (it->second.verdict) try_reduction_forms(forms, tiles, std::move(schedule), it->second);
+  it->second = with_tiles(forms, tiles);
+  if (tiles.threads > 1 && it->second.estimate.on_one_thread()) {
+    // Blocks for several threads are smaller than one has use for.
+    tiles.threads = 1;
+    Evaluated alone = with_tiles(forms, tiles);
+    if (alone.verdict && (!it->second.verdict || better_form(alone.estimate, it->second.estimate)))
+      it->second = std::move(alone);
+  }
   if (!it->second.verdict)
     if (const auto plain = plain_schedule(forms, context_.options->machine, tiles.order, tiles.usual)) {
       Evaluated simple = price(context_, region, forms, *plain);

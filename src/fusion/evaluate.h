@@ -29,6 +29,7 @@ class Evaluator {
 
  private:
   bool better_form(const cost::Estimate& other, const cost::Estimate& best) const;
+  Evaluated with_tiles(const schedule::RegionForms& forms, const TileOptions& tiles);
   void try_reduction_forms(const schedule::RegionForms& forms, const TileOptions& tiles,
                            schedule::Schedule schedule, Evaluated& best);
 

@@ -24,7 +24,9 @@ struct PlannedRegion {
   schedule::Schedule schedule;
   double predicted_microseconds = 0;
   bool assembled = false;            // a concatenation put together in place: no kernel, copies at the most
-  double parallel_from = 0;          // elements of its outputs; fewer are computed sooner by one thread
+  // Elements of its outputs; fewer are computed sooner by one thread. So many are worth what it takes to wake and join
+  // several.
+  double parallel_from = 0, fork_join_microseconds = 0;
   bool once = false;                 // depends on constants only: runs when the program is loaded (packing)
   bool pinned = false;               // kept as a plan file states it
   double measured_microseconds = 0;  // 0: not measured

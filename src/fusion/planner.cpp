@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "base/error.h"
+#include "cost/lower_bound.h"
 #include "fusion/choose_wholes.h"
 #include "fusion/cuts.h"
 #include "fusion/layouts.h"
@@ -64,8 +65,6 @@ class Planner {
     if (wanted_ == Wanted::price) return std::move(plan_);
     sort_regions();
     plan_.candidates += evaluator_.evaluations();
-    plan_.lower_bound_microseconds =
-        cost::lower_bound_microseconds(context_.facts, context_.options->machine, context_.options->threads);
     add_cuts(context_, partition_, evaluator_, plan_);
     return std::move(plan_);
   }
@@ -311,6 +310,8 @@ class Planner {
     for (Value v : region.outputs) planned.parallel_from += context_.facts.at(v.node).elements;
     planned.parallel_from *=
         cost::serial_share(evaluated.estimate, context_.options->machine, context_.options->threads);
+    planned.fork_join_microseconds =
+        cost::fork_join_microseconds(evaluated.estimate, context_.options->machine);
     planned.pinned = constraint && constraint->pin;
     if (constraint) planned.measured_microseconds = constraint->measured_microseconds;
     add(std::move(planned));
@@ -429,19 +430,9 @@ BodyPlans plan_bodies(const graph::Graph& graph, const PlanOptions& options) {
   return plans;
 }
 
-}  // namespace
-
-void settle_layouts(const graph::Graph& graph, PlanOptions& options) {
-  options.layouts = assign_layouts(graph, options.machine, options.usual);
-  // Packed constants are made once, by a kernel of their own.
-  const std::vector<bool> constant = constant_only(graph);
-  for (const auto& [value, layout] : options.layouts)
-    if (constant[value.node]) options.constraints.stored_views.insert(value.node);
-}
-
-FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
+// `facts`: of the graph.
+FusionPlan best_plan(const graph::Graph& graph, const PlanOptions& options, const cost::GraphFacts& facts) {
   const BodyPlans bodies = plan_bodies(graph, options);
-  const cost::GraphFacts facts = cost::graph_facts(graph, options.machine, options.usual);
   std::set<NodeId> always = options.constraints.assembled;
   for (const Append& append : options.appends) always.insert(append.whole.node);
   const std::vector<bool> late = sized_in_run(graph);
@@ -480,6 +471,26 @@ FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
       if (cut.reason == "mode") cut.reason = "cost";
     plan = std::move(other);
   }
+  return plan;
+}
+
+}  // namespace
+
+void settle_layouts(const graph::Graph& graph, PlanOptions& options) {
+  options.layouts = assign_layouts(graph, options.machine, options.usual);
+  // Packed constants are made once, by a kernel of their own.
+  const std::vector<bool> constant = constant_only(graph);
+  for (const auto& [value, layout] : options.layouts)
+    if (constant[value.node]) options.constraints.stored_views.insert(value.node);
+}
+
+FusionPlan make_plan(const graph::Graph& graph, const PlanOptions& options) {
+  const cost::GraphFacts facts = cost::graph_facts(graph, options.machine, options.usual);
+  FusionPlan plan = best_plan(graph, options, facts);
+  std::set<Value> grown;
+  for (const Append& append : options.appends) grown.insert(append.whole);
+  plan.lower_bound_microseconds = cost::lower_bound_microseconds(
+      facts, options.machine, {options.threads, options.usual, facts.constant_bytes}, grown);
   return plan;
 }
 

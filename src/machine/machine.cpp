@@ -87,6 +87,7 @@ void each_figure(Machine& m, F&& f) {
   f("l3_bandwidth", m.l3_bandwidth);
   f("memory_bandwidth", m.memory_bandwidth);
   f("dispatch_microseconds", m.dispatch_microseconds);
+  f("fork_join_microseconds", m.fork_join_microseconds);
   f("most_threads", m.most_threads);
   f("shared_bytes", m.shared_bytes);
   f("thread_registers", m.thread_registers);
@@ -122,6 +123,7 @@ Machine plain_gpu() {
   m.thread_registers = 64;
   m.cores = 16;
   m.dispatch_microseconds = 5;
+  m.fork_join_microseconds = 0;
   return m;
 }
 

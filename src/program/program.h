@@ -179,9 +179,10 @@ struct Step {
   // speak of them; its operands and parameters may not.
   std::vector<std::string> binds;
   std::string label;  // the model's nodes, for traces and profiles
-  // kernel: where `size` is less than `parallel_from`, one thread is done sooner than several
+  // kernel: where `size` is less than `parallel_from`, one thread is done sooner than several; where it is equal, they
+  // save the time that it takes to hand them the work, in nanoseconds
   Dim size;
-  int64_t parallel_from = 0;
+  int64_t parallel_from = 0, fork_join_nanoseconds = 0;
   uint32_t body_steps = 0, then_steps = 0;
   Loop loop = {};
 };

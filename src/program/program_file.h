@@ -10,7 +10,7 @@
 namespace fusewise::program {
 
 // Grows with every change of the format or of the kernels' interface; other versions are refused.
-inline constexpr uint32_t format_version = 4;
+inline constexpr uint32_t format_version = 5;
 
 struct SaveOptions {
   bool embed_constants = false;  // also those that lie in a file of their own: the program file stands alone

@@ -140,6 +140,7 @@ void transfer(Codec& codec, Step& step) {
   codec.text(step.label);
   codec.dim(step.size);
   codec.number(step.parallel_from);
+  codec.number(step.fork_join_nanoseconds);
   codec.number(step.body_steps);
   codec.number(step.then_steps);
   if (step.kind == StepKind::loop) transfer(codec, step.loop);

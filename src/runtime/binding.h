@@ -18,7 +18,7 @@ struct BoundSteps {
   std::vector<uint32_t> parameters_of;  // by step: where its parameters start
   std::vector<int64_t> blocks;          // by phase of every step
   std::vector<uint32_t> phases_of;      // by step: where its phases start
-  std::vector<uint8_t> serial;          // by step: one thread runs it
+  std::vector<float> saved;  // by step: microseconds that several threads save, less than 0: one runs it
   int64_t scratch_bytes = 0;            // that one worker needs, a multiple of 64
 };
 

@@ -17,6 +17,17 @@ constexpr int64_t pieces_per_worker = 8;
 constexpr int64_t copy_piece = 256 * 1024;
 constexpr int64_t cache_line = 64;
 
+// Half of the time of one thread, at the rate of a core that copies from memory.
+constexpr double copied_per_microsecond = 10000;
+double saved_by_copying(int64_t bytes) { return static_cast<double>(bytes) / copied_per_microsecond / 2; }
+
+float saved_microseconds(const program::Step& step, const SymbolValues& symbols) {
+  if (step.parallel_from <= 0) return std::numeric_limits<float>::infinity();
+  const auto share = static_cast<double>(step.size.evaluate(symbols)) / static_cast<double>(step.parallel_from);
+  if (share < 1) return -1;
+  return static_cast<float>((share - 1) * static_cast<double>(step.fork_join_nanoseconds) * 1e-3);
+}
+
 // Joins inner dimensions of a strided copy that lie in one piece on both sides: the first parameter becomes the bytes
 // of a piece. As many outer dimensions of extent 1 take their place.
 void join_dimensions(std::span<int64_t> parameters) {
@@ -50,7 +61,7 @@ BoundSteps lay_out_steps(const program::Program& program, std::span<const progra
     parameters += step.parameters.size() + (step.kind == program::StepKind::loop ? 1 : 0);
     if (step.kind == program::StepKind::kernel) phases += program.kernels[step.kernel].phases;
   }
-  bound.serial.resize(steps.size());
+  bound.saved.resize(steps.size());
   bound.parameters.resize(parameters);
   bound.blocks.resize(phases);
   return bound;
@@ -63,7 +74,7 @@ void bind_steps(const program::Program& program, std::span<const program::Step> 
     int64_t* parameters = bound.parameters.data() + bound.parameters_of[index];
     for (size_t i = 0; i < step.parameters.size(); ++i) parameters[i] = step.parameters[i].evaluate(symbols);
     if (step.kind == program::StepKind::copy) join_dimensions({parameters, step.parameters.size()});
-    bound.serial[index] = step.size.evaluate(symbols) < step.parallel_from ? 1 : 0;
+    bound.saved[index] = saved_microseconds(step, symbols);
     if (step.kind == program::StepKind::loop) {
       parameters[0] = step.loop.bounded ? step.loop.trips.evaluate(symbols) : INT64_MAX;
       if (parameters[0] < 0)
@@ -97,10 +108,11 @@ Slots slots_of(std::span<const program::Step> steps) {
 }
 
 void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t* parameters,
-                const int64_t* blocks, Scratch scratch, ThreadPool& pool, bool serial,
+                const int64_t* blocks, Scratch scratch, ThreadPool& pool, float saved,
                 TracedStep traced_step) {
   char* base = reinterpret_cast<char*>(scratch.data);
-  const int64_t workers = serial ? 1 : pool.size();
+  const int64_t workers = saved < 0 ? 1 : pool.size();
+  saved /= static_cast<float>(kernel.phases.size());
   uint32_t number = 0;
   for (const LoadedKernel::Phase& phase : kernel.phases) {
     const int64_t count = *blocks++;
@@ -115,7 +127,7 @@ void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t*
       continue;
     }
     const int64_t grain = std::max<int64_t>(1, count / (workers * pieces_per_worker));
-    pool.parallel_for(count, run, grain);
+    pool.parallel_for(count, run, grain, saved);
   }
 }
 
@@ -123,12 +135,13 @@ void run_copy(void* const* buffers, int64_t bytes, ThreadPool& pool, TracedStep 
   const char* from = static_cast<const char*>(buffers[0]);
   char* to = static_cast<char*>(buffers[1]);
   if (from == to || bytes == 0) return;
-  pool.parallel_for((bytes + copy_piece - 1) / copy_piece, [&](int64_t begin, int64_t end, int worker) {
+  const auto copy = [&](int64_t begin, int64_t end, int worker) {
     const int64_t first = begin * copy_piece;
     const int64_t last = std::min(bytes, end * copy_piece);
     traced(traced_step.trace, worker, {traced_step.step, 0, begin, end, {}, {}},
            [&] { std::memcpy(to + first, from + first, static_cast<size_t>(last - first)); });
-  });
+  };
+  pool.parallel_for((bytes + copy_piece - 1) / copy_piece, copy, 1, saved_by_copying(bytes));
 }
 
 void run_strided_copy(void* const* buffers, std::span<const int64_t> parameters, ThreadPool& pool,
@@ -158,7 +171,7 @@ void run_strided_copy(void* const* buffers, std::span<const int64_t> parameters,
     traced(traced_step.trace, worker, {traced_step.step, 0, begin, end, {}, {}},
            [&] { copy_all(begin, end); });
   };
-  pool.parallel_for(pieces, copy, std::max<int64_t>(1, copy_piece / piece));
+  pool.parallel_for(pieces, copy, std::max<int64_t>(1, copy_piece / piece), saved_by_copying(pieces * piece));
 }
 
 }  // namespace fusewise::runtime

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -38,9 +39,9 @@ struct TracedStep {
   uint32_t step = 0;
 };
 
-// `serial`: on the calling thread alone.
+// `saved`: microseconds that several threads save; less than 0: on the calling thread alone.
 void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t* parameters,
-                const int64_t* blocks, Scratch scratch, ThreadPool& pool, bool serial = false,
+                const int64_t* blocks, Scratch scratch, ThreadPool& pool, float saved = std::numeric_limits<float>::infinity(),
                 TracedStep traced_step = {});
 // All `bytes`; or the elements that `parameters` name, of a copy step as bind_steps() has made them.
 void run_copy(void* const* buffers, int64_t bytes, ThreadPool& pool, TracedStep traced_step = {});

@@ -73,7 +73,7 @@ void StepRunner::run_leaf(size_t index) {
   run_kernel(kernels_[step.kernel], workspace_.pointers(index),
              steps.parameters.data() + steps.parameters_of[index],
              steps.blocks.data() + steps.phases_of[index], workspace_.scratch(), pool_,
-             steps.serial[index] != 0, {options_.trace, static_cast<uint32_t>(index)});
+             steps.saved[index], {options_.trace, static_cast<uint32_t>(index)});
 }
 
 void StepRunner::run_copy_step(size_t index) {

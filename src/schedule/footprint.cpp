@@ -29,12 +29,11 @@ int64_t usual_value(const Dim& dim, const SymbolValues& values) {
   return std::max<int64_t>(dim.evaluate(with_usual(dim, values)), 1);
 }
 
-namespace {
-
-// The value of an index's constant or coefficient, which may be negative or zero, unlike an extent.
 int64_t usual_offset(const Dim& dim, const SymbolValues& values) {
   return dim.is_constant() ? *dim.constant() : dim.evaluate(with_usual(dim, values));
 }
+
+namespace {
 
 // Where a box begins: constant + sum of coefficient * atom. Atoms below `block_atom` are the root's axes, that one is
 // the block of a reduction; the others stand for the floors and remainders that index maps take of such sums.

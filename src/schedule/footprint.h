@@ -14,6 +14,8 @@ using Extents = std::vector<int64_t>;
 // The value of a dimension when symbols have their usual values: those given, else 1 for a name that says batch,
 // else 128; at least 1.
 int64_t usual_value(const Dim& dim, const SymbolValues& values);
+// The same of an index's constant or coefficient, which may be negative or zero, unlike an extent.
+int64_t usual_offset(const Dim& dim, const SymbolValues& values);
 
 // Reductions that run over blocks of one of their axes, and the extent of a block.
 struct ReducedBlock {

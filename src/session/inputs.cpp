@@ -164,6 +164,35 @@ SymbolValues requested_symbols(std::span<const InputInfo> inputs, const InputReq
   return symbols.values;
 }
 
+std::string open_choices(std::span<const InputInfo> inputs, const InputRequest& request,
+                         std::span<const std::string> valued) {
+  const SymbolValues known = requested_symbols(inputs, request);
+  const auto given = read_inputs(inputs, request, [](const std::string&) {});
+  std::string sizes, values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::string shape;
+    bool open = false;
+    for (const Dim& extent : inputs[i].shape) {
+      const auto name = extent.as_symbol();
+      const auto value = name ? known.find(*name) : known.end();
+      open = open || (name && value == known.end());
+      shape += (shape.empty() ? "" : "x") +
+               (value != known.end()   ? fmt::format("{}", value->second)
+                : extent.is_constant() ? extent.to_string()
+                                       : fmt::format("<{}>", extent.to_string()));
+    }
+    const std::string& input = inputs[i].name;
+    if (open) sizes += fmt::format("{}--shape {}={}", sizes.empty() ? "" : " ", input, shape);
+    const bool is_drawn = !given[i] && is_integer(inputs[i].type) && std::none_of(request.ranges.begin(), request.ranges.end(),
+                                                    [&](const auto& r) { return matches(r.first, input); });
+    if (is_drawn && std::ranges::find(valued, input) != valued.end())
+      values += fmt::format("{}--val-range {}=LOW,HIGH", values.empty() ? "" : " ", input);
+  }
+  if (!sizes.empty()) sizes = fmt::format("sizes that nothing gives are 1; give those that fit: {}", sizes);
+  if (!values.empty()) values = fmt::format("values that no file gives are random; give some that fit: {}", values);
+  return sizes + (sizes.empty() || values.empty() ? "" : "; ") + values;
+}
+
 PreparedInputs prepare_inputs(std::span<const InputInfo> inputs, const InputRequest& request,
                               const std::function<void(const std::string&)>& warn) {
   const Shapes shapes = requested_shapes(inputs, request);

@@ -49,6 +49,10 @@ struct PreparedInputs {
 // UserError for what does not fit the model: unknown names, other types, contradicting shapes.
 PreparedInputs prepare_inputs(std::span<const InputInfo> inputs, const InputRequest& request,
                               const std::function<void(const std::string&)>& warn);
+// What of the inputs the request leaves open, in words that say how to give it: the sizes, which are 1 then, and the
+// values of the integers named in `valued`, which are random. Empty where nothing is open.
+std::string open_choices(std::span<const InputInfo> inputs, const InputRequest& request,
+                         std::span<const std::string> valued);
 // The symbols alone, from files, --dim and --shape; symbols that stay open are missing.
 SymbolValues requested_symbols(std::span<const InputInfo> inputs, const InputRequest& request);
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <stdexcept>
@@ -59,6 +61,47 @@ TEST(ThreadPool, WorkersBeginWithTheirOwnShare) {
         while (inside.load() < 2) std::this_thread::yield();
       }
     });
+  }
+}
+
+// Whoever sleeps is woken only for what is worth it, or for much that is not. A pause of that length is longer than
+// workers spin.
+TEST(ThreadPool, SleepersAreWokenForWhatIsWorthIt) {
+  ThreadPool pool(2);
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  const auto both = [&](double saved) {
+    std::atomic<int> inside{0};
+    pool.parallel_for(
+        2,
+        [&](int64_t begin, int64_t end, int) {
+          inside += static_cast<int>(end - begin);
+          while (inside.load() < 2) std::this_thread::yield();
+        },
+        1, saved);
+  };
+  const auto sum = [&](double saved, std::set<int>& workers) {
+    std::atomic<int64_t> total{0};
+    std::mutex mutex;
+    pool.parallel_for(
+        100,
+        [&](int64_t begin, int64_t end, int worker) {
+          for (int64_t i = begin; i < end; ++i) total += i;
+          const std::lock_guard lock(mutex);
+          workers.insert(worker);
+        },
+        1, saved);
+    return total.load();
+  };
+  for (int round = 0; round < 3; ++round) {
+    pause();
+    std::set<int> workers;
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(sum(1, workers), 4950);
+    EXPECT_EQ(workers, std::set<int>{0});
+    both(1e6);
+    pause();
+    // What was not worth it adds up: the caller does not wait alone for ever.
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(sum(1, workers), 4950);
+    both(std::numeric_limits<double>::infinity());
   }
 }
 

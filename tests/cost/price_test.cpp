@@ -113,10 +113,38 @@ TEST(Price, ATinyKernelIsAllDispatch) {
 }
 
 TEST(Price, ThreadsHelpWhereThereAreTilesAndNotElsewhere) {
-  EXPECT_LT(price_map(ScalarOp::exp, 512, 1024, 2).compute_microseconds,
-            0.6 * price_map(ScalarOp::exp, 512, 1024, 1).compute_microseconds);
+  EXPECT_LT(price_map(ScalarOp::exp, 512, 1024, 2).times().compute,
+            0.6 * price_map(ScalarOp::exp, 512, 1024, 1).times().compute);
   EXPECT_DOUBLE_EQ(price_map(ScalarOp::exp, 1, 1024, 2).parallel_efficiency, 0.5);
   EXPECT_NEAR(price_map(ScalarOp::exp, 3, 1024, 2).parallel_efficiency, 0.75, 1e-9);
+}
+
+// Several threads have to be woken and waited for, in each phase: small work is done sooner by one, and priced so.
+TEST(Price, OneThreadDoesWhatIsTooSmallForMore) {
+  const machine::Machine m = a_machine();
+  for (const int threads : {2, 8}) {
+    const Estimate small = price_map(ScalarOp::neg, 16, 64, threads),
+                   large = price_map(ScalarOp::exp, 512, 1024, threads);
+    EXPECT_TRUE(small.on_one_thread());
+    EXPECT_DOUBLE_EQ(small.microseconds, price_map(ScalarOp::neg, 16, 64, 1).microseconds);
+    EXPECT_GT(serial_share(small, m, threads), 1);
+    EXPECT_FALSE(large.on_one_thread());
+    EXPECT_LT(large.microseconds, large.alone.total);
+    const double share = serial_share(large, m, threads);
+    EXPECT_GT(share, 0);
+    EXPECT_LT(share, 0.1);
+    // At that share of the work they save what they cost.
+    const double saved = large.alone.total - large.together.total + fork_join_microseconds(large, m);
+    EXPECT_NEAR(share * saved, fork_join_microseconds(large, m), 1e-9);
+    Estimate twice = large;
+    add_phase(twice, large);
+    EXPECT_DOUBLE_EQ(fork_join_microseconds(twice, m), 2 * fork_join_microseconds(large, m));
+    EXPECT_NEAR(twice.microseconds, 2 * large.microseconds, 1e-9);
+    // A phase that one thread would do takes the others' way with them, or they its.
+    add_phase(twice, small);
+    EXPECT_NEAR(twice.microseconds, 2 * large.microseconds + small.together.total, 1e-9);
+  }
+  EXPECT_EQ(serial_share(price_map(ScalarOp::exp, 512, 1024, 1), m, 1), 0);
 }
 
 TEST(Price, TailsWasteLanes) {
@@ -133,9 +161,9 @@ TEST(Price, ASingleThreadedReductionIsPricedAsOne) {
   const Estimate one = price(graph, {root_stage(graph, sum.node, {}, 0, 0)}, 1);
   const Estimate eight = price(graph, {root_stage(graph, sum.node, {}, 0, 0)}, 8);
   EXPECT_DOUBLE_EQ(eight.parallel_efficiency, 1.0 / 8);
-  EXPECT_NEAR(eight.compute_microseconds, one.compute_microseconds, 1e-9);
+  EXPECT_NEAR(eight.times().compute, one.times().compute, 1e-9);
   const Estimate split = price(graph, {root_stage(graph, sum.node, {{0, 32}}, 1, 0)}, 8);
-  EXPECT_LT(split.compute_microseconds, 0.2 * one.compute_microseconds);
+  EXPECT_LT(split.times().compute, 0.2 * one.times().compute);
 }
 
 // exp of a vector, then broadcast over many rows: computed where it is used it is computed once per row.
@@ -190,10 +218,10 @@ TEST(Price, ARegisterTileDecidesAProductsSpeed) {
     return price(graph, {root_stage(graph, y.node, {{0, 96}, {1, columns}, {0, rows}}, 1, 1)});
   };
   const Estimate good = with(6, 16), thin = with(1, 8);
-  EXPECT_LT(good.compute_microseconds, 0.4 * thin.compute_microseconds);
+  EXPECT_LT(good.times().compute, 0.4 * thin.times().compute);
   const double peak = 2 * a_machine().fma_per_cycle() * a_machine().gigahertz * 1e3;
-  EXPECT_GT(good.flops / peak / good.compute_microseconds, 0.6);
-  EXPECT_LE(good.flops / peak / good.compute_microseconds, 1.0);
+  EXPECT_GT(good.flops / peak / good.times().compute, 0.6);
+  EXPECT_LE(good.flops / peak / good.times().compute, 1.0);
   EXPECT_TRUE(with(12, 16).spills);
 }
 

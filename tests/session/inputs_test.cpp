@@ -75,6 +75,19 @@ TEST_F(Inputs, SymbolsAreWhatFilesAndOptionsSay) {
   EXPECT_THROW(requested_symbols(model_inputs, {.source = folder(), .dims = {{"seq", 3}}}), UserError);
 }
 
+TEST_F(Inputs, SaysWhatIsLeftOpen) {
+  const std::vector<std::string> valued = {"ids", "mask"};
+  EXPECT_EQ(open_choices(model_inputs, {}, {}),
+            "sizes that nothing gives are 1; give those that fit: --shape ids=<batch>x<seq> --shape "
+            "mask=<batch>x<seq> --shape past_0=<batch>x2x<" +
+                (seq + 1).to_string() + ">");
+  EXPECT_THAT(open_choices(model_inputs, {.dims = {{"seq", 3}}}, {}), HasSubstr("--shape ids=<batch>x3"));
+  write("ids.npy", Tensor(DataType::int64, {2, 5}));
+  EXPECT_EQ(open_choices(model_inputs, {.source = folder()}, valued),
+            "values that no file gives are random; give some that fit: --val-range mask=LOW,HIGH");
+  EXPECT_EQ(open_choices(model_inputs, {.source = folder(), .ranges = {{"m*", {0, 1}}}}, valued), "");
+}
+
 TEST_F(Inputs, ShapeNamesMayBePatterns) {
   const PreparedInputs prepared = prepare({.shapes = {{"past_*", {4, 2, 8}}}, .dims = {{"seq", 7}}});
   EXPECT_THAT(prepared.tensors[2].shape, ElementsAre(4, 2, 8));

@@ -129,6 +129,8 @@ class Attempt {
 
   std::vector<Tensor> run(Counts* seen, const std::function<void(kernel::Kernel&)>& damage = {}) {
     compiler::Planned planned = compiler::plan_graph(case_.graph, options_);
+    check(planned.plan.lower_bound_microseconds <= planned.plan.predicted_microseconds * (1 + 1e-9),
+          "a plan is priced below what no plan can undercut");
     if (settings_.plan != 0) take_random_plan(planned, settings_.plan);
     if (seen) count(planned, *seen);
     compiler::KernelSet kernels(options_);

@@ -36,6 +36,7 @@ Json to_json(const machine::Machine& machine) {
           {"l3_bandwidth", machine.l3_bandwidth},
           {"memory_bandwidth", machine.memory_bandwidth},
           {"dispatch_microseconds", machine.dispatch_microseconds},
+          {"fork_join_microseconds", machine.fork_join_microseconds},
           {"contraction_tiles", tiles}};
 }
 
