@@ -40,9 +40,8 @@ std::string to_text(const Estimate& e) {
   text += fmt::format(
       "overhead {:.2f} us, {:.0f} tiles, {} phases, parallel efficiency {:.2f}, recompute {:.2f}, "
       "lane waste {:.2f}, scratch {:.0f} bytes{}{}\n",
-      t.overhead, e.tiles, e.phases, e.parallel_efficiency, e.recompute, e.tail_waste,
-      e.scratch_bytes, e.spills ? ", spills" : "",
-      e.alone.total < e.together.total ? ", on one thread" : "");
+      t.overhead, e.tiles, e.phases, e.parallel_efficiency, e.recompute, e.tail_waste, e.scratch_bytes,
+      e.spills ? ", spills" : "", e.alone.total < e.together.total ? ", on one thread" : "");
   return text;
 }
 

@@ -33,8 +33,8 @@ struct Estimate {
   bool spills = false;
   int phases = 1;
   double scratch_bytes = 0;  // of one worker
-  Times alone, together;    // on one thread, and on all of them, which have to be woken and waited for
-  double microseconds = 0;  // of the better of the two
+  Times alone, together;     // on one thread, and on all of them, which have to be woken and waited for
+  double microseconds = 0;   // of the better of the two
   bool on_one_thread() const { return alone.total <= together.total; }
   const Times& times() const { return on_one_thread() ? alone : together; }
 

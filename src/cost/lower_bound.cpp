@@ -60,7 +60,8 @@ double distinct(const graph::IndexExpr& e, const Box& box, const SymbolValues& u
   if (e.gathered) return 1;
   double values = distinct(e.linear, box, usual);
   for (const graph::QuasiTerm& term : e.quasi) {
-    double part = std::max(1.0, std::floor(distinct(term.inner, box, usual) / extent_of(term.divisor, usual)));
+    double part =
+        std::max(1.0, std::floor(distinct(term.inner, box, usual) / extent_of(term.divisor, usual)));
     if (!term.modulus.is(0)) part = std::min(part, extent_of(term.modulus, usual));
     values = std::max(values, part);
   }
@@ -72,11 +73,7 @@ class Compulsory {
  public:
   Compulsory(const GraphFacts& facts, const machine::Machine& machine, const CostOptions& options,
              const std::set<Value>& grown)
-      : facts_(facts),
-        graph_(*facts.graph),
-        machine_(machine),
-        options_(options),
-        needed_(graph_.size()) {
+      : facts_(facts), graph_(*facts.graph), machine_(machine), options_(options), needed_(graph_.size()) {
     for (const graph::GraphOutput& output : graph_.outputs) {
       const NodeFacts& made = facts_.at(output.value.node);
       // What hands an input on is no step of a plan.

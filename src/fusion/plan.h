@@ -23,7 +23,7 @@ struct PlannedRegion {
   graph::Region region;
   schedule::Schedule schedule;
   double predicted_microseconds = 0;
-  bool assembled = false;            // a concatenation put together in place: no kernel, copies at the most
+  bool assembled = false;  // a concatenation put together in place: no kernel, copies at the most
   // Elements of its outputs; fewer are computed sooner by one thread. So many are worth what it takes to wake and join
   // several.
   double parallel_from = 0, fork_join_microseconds = 0;

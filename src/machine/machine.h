@@ -30,7 +30,7 @@ struct Machine {
   int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 32 << 20;  // l3: shared by all cores
   // Bytes per cycle and core that a streaming read gets from each level.
   double l1_bandwidth = 64, l2_bandwidth = 32, l3_bandwidth = 12, memory_bandwidth = 5;
-  double dispatch_microseconds = 0.7;           // one step
+  double dispatch_microseconds = 0.7;  // one step
   // What a step on several threads takes beside: handing the work to threads that are awake (0.5 measured), waiting for
   // the last one, and fetching from another core's caches what it wrote. With 3, and not with 1.5, recurrent models with
   // steps of microseconds are no slower on two threads than on one.

@@ -18,8 +18,8 @@ struct BoundSteps {
   std::vector<uint32_t> parameters_of;  // by step: where its parameters start
   std::vector<int64_t> blocks;          // by phase of every step
   std::vector<uint32_t> phases_of;      // by step: where its phases start
-  std::vector<float> saved;  // by step: microseconds that several threads save, less than 0: one runs it
-  int64_t scratch_bytes = 0;            // that one worker needs, a multiple of 64
+  std::vector<float> saved;   // by step: microseconds that several threads save, less than 0: one runs it
+  int64_t scratch_bytes = 0;  // that one worker needs, a multiple of 64
 };
 
 // Extents of the caller's arrays along the axes where the program's inputs and outputs have a capacity, by index;

@@ -23,7 +23,8 @@ double saved_by_copying(int64_t bytes) { return static_cast<double>(bytes) / cop
 
 float saved_microseconds(const program::Step& step, const SymbolValues& symbols) {
   if (step.parallel_from <= 0) return std::numeric_limits<float>::infinity();
-  const auto share = static_cast<double>(step.size.evaluate(symbols)) / static_cast<double>(step.parallel_from);
+  const auto share =
+      static_cast<double>(step.size.evaluate(symbols)) / static_cast<double>(step.parallel_from);
   if (share < 1) return -1;
   return static_cast<float>((share - 1) * static_cast<double>(step.fork_join_nanoseconds) * 1e-3);
 }

@@ -41,8 +41,8 @@ struct TracedStep {
 
 // `saved`: microseconds that several threads save; less than 0: on the calling thread alone.
 void run_kernel(const LoadedKernel& kernel, void* const* buffers, const int64_t* parameters,
-                const int64_t* blocks, Scratch scratch, ThreadPool& pool, float saved = std::numeric_limits<float>::infinity(),
-                TracedStep traced_step = {});
+                const int64_t* blocks, Scratch scratch, ThreadPool& pool,
+                float saved = std::numeric_limits<float>::infinity(), TracedStep traced_step = {});
 // All `bytes`; or the elements that `parameters` name, of a copy step as bind_steps() has made them.
 void run_copy(void* const* buffers, int64_t bytes, ThreadPool& pool, TracedStep traced_step = {});
 void run_strided_copy(void* const* buffers, std::span<const int64_t> parameters, ThreadPool& pool,

@@ -72,8 +72,8 @@ void StepRunner::run_leaf(size_t index) {
   const BoundSteps& steps = workspace_.binding().steps;
   run_kernel(kernels_[step.kernel], workspace_.pointers(index),
              steps.parameters.data() + steps.parameters_of[index],
-             steps.blocks.data() + steps.phases_of[index], workspace_.scratch(), pool_,
-             steps.saved[index], {options_.trace, static_cast<uint32_t>(index)});
+             steps.blocks.data() + steps.phases_of[index], workspace_.scratch(), pool_, steps.saved[index],
+             {options_.trace, static_cast<uint32_t>(index)});
 }
 
 void StepRunner::run_copy_step(size_t index) {

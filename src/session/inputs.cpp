@@ -176,20 +176,22 @@ std::string open_choices(std::span<const InputInfo> inputs, const InputRequest& 
       const auto name = extent.as_symbol();
       const auto value = name ? known.find(*name) : known.end();
       open = open || (name && value == known.end());
-      shape += (shape.empty() ? "" : "x") +
-               (value != known.end()   ? fmt::format("{}", value->second)
-                : extent.is_constant() ? extent.to_string()
-                                       : fmt::format("<{}>", extent.to_string()));
+      shape +=
+          (shape.empty() ? "" : "x") + (value != known.end()   ? fmt::format("{}", value->second)
+                                        : extent.is_constant() ? extent.to_string()
+                                                               : fmt::format("<{}>", extent.to_string()));
     }
     const std::string& input = inputs[i].name;
     if (open) sizes += fmt::format("{}--shape {}={}", sizes.empty() ? "" : " ", input, shape);
-    const bool is_drawn = !given[i] && is_integer(inputs[i].type) && std::none_of(request.ranges.begin(), request.ranges.end(),
-                                                    [&](const auto& r) { return matches(r.first, input); });
+    const bool is_drawn = !given[i] && is_integer(inputs[i].type) &&
+                          std::none_of(request.ranges.begin(), request.ranges.end(),
+                                       [&](const auto& r) { return matches(r.first, input); });
     if (is_drawn && std::ranges::find(valued, input) != valued.end())
       values += fmt::format("{}--val-range {}=LOW,HIGH", values.empty() ? "" : " ", input);
   }
   if (!sizes.empty()) sizes = fmt::format("sizes that nothing gives are 1; give those that fit: {}", sizes);
-  if (!values.empty()) values = fmt::format("values that no file gives are random; give some that fit: {}", values);
+  if (!values.empty())
+    values = fmt::format("values that no file gives are random; give some that fit: {}", values);
   return sizes + (sizes.empty() || values.empty() ? "" : "; ") + values;
 }
 
