@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "schedule/region_forms.h"
 
@@ -78,15 +79,10 @@ void mark_free(PlanContext& context, const std::set<NodeId>& stored) {
   for (NodeId barrier : context.options->constraints.barriers) context.free[barrier] = false;
 }
 
-void unique(std::vector<NodeId>& nodes) {
-  std::sort(nodes.begin(), nodes.end());
-  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-}
-
 void connect(PlanContext& context) {
   const graph::Graph& graph = *context.graph;
   const auto binders = graph::symbol_binders(graph);
-  std::vector<NodeId> inputs;
+  std::vector<NodeId> inputs, views;
   const auto add_binders = [&](NodeId node) {
     if (!binders.empty()) inputs.insert(inputs.end(), binders[node].begin(), binders[node].end());
   };
@@ -106,6 +102,13 @@ void connect(PlanContext& context) {
       add_binders(id);
     }
     context.inputs.append(inputs);
+    views.clear();
+    for (Value v : graph.node(id).operands) {
+      if (!context.free[v.node]) continue;
+      views.insert(views.end(), context.views[v.node].begin(), context.views[v.node].end());
+      views.push_back(v.node);
+    }
+    context.views.append(views);
     if (context.needed[id] && graph.node(id).op == graph::Op::result)
       context.results[graph.node(id).operands[0].node].push_back(id);
   }
@@ -126,21 +129,6 @@ PlanContext make_context(const graph::Graph& graph, const PlanOptions& options,
   mark_free(context, stored);
   connect(context);
   return context;
-}
-
-std::vector<NodeId> free_views_of(const PlanContext& context, NodeId node) {
-  std::vector<NodeId> views, work = {node};
-  while (!work.empty()) {
-    const NodeId next = work.back();
-    work.pop_back();
-    for (Value v : context.graph->node(next).operands)
-      if (context.free[v.node] && std::find(views.begin(), views.end(), v.node) == views.end()) {
-        views.push_back(v.node);
-        work.push_back(v.node);
-      }
-  }
-  unique(views);
-  return views;
 }
 
 namespace {
@@ -174,28 +162,12 @@ bool is_read_outside(const PlanContext& context, std::span<const NodeId> nodes, 
 graph::Region region_of(const PlanContext& context, std::span<const NodeId> nodes) {
   if (nodes.size() == 1 && context.is_control(nodes[0])) return region_of_control(context, nodes[0]);
   graph::Region region;
-  region.nodes.assign(nodes.begin(), nodes.end());
-  // Views have larger ids than what they read: the largest first, each is met as often as it is read, one after the
-  // other.
   std::vector<NodeId> views;
-  const auto add_views = [&](NodeId reader) {
-    for (Value v : context.graph->node(reader).operands)
-      if (context.free[v.node]) {
-        views.push_back(v.node);
-        std::push_heap(views.begin(), views.end());
-      }
-  };
-  for (NodeId node : nodes) add_views(node);
-  for (NodeId last = graph::no_node; !views.empty();) {
-    std::pop_heap(views.begin(), views.end());
-    const NodeId view = views.back();
-    views.pop_back();
-    if (view == last) continue;
-    last = view;
-    region.nodes.push_back(view);
-    add_views(view);
-  }
-  if (region.nodes.size() > nodes.size()) std::sort(region.nodes.begin(), region.nodes.end());
+  for (NodeId node : nodes) views.insert(views.end(), context.views[node].begin(), context.views[node].end());
+  std::ranges::sort(views);
+  views.erase(std::ranges::unique(views).begin(), views.end());
+  region.nodes.reserve(nodes.size() + views.size());
+  std::ranges::merge(nodes, views, std::back_inserter(region.nodes));
   for (size_t i = 0; i < nodes.size(); ++i)
     if (context.is_output[nodes[i]] || is_read_outside(context, nodes, i))
       region.outputs.push_back({nodes[i], 0});

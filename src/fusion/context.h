@@ -43,6 +43,8 @@ struct PlanContext {
   // For nodes that are neither free nor sources: the nodes and sources that they read, and the nodes that read them,
   // through free views; each once. Who speaks of a symbol reads the node that binds it.
   NodeLists inputs, readers;
+  // The free views that a node reads, directly or through others.
+  NodeLists views;
   // Of loops and branches: the nodes that take out the results that somebody needs.
   std::map<NodeId, std::vector<NodeId>> results;
 
@@ -61,9 +63,6 @@ PlanContext make_context(const graph::Graph& graph, const PlanOptions& options,
 
 // The region that computes `nodes` (sorted, all of them work): the free views that they read come with it.
 graph::Region region_of(const PlanContext& context, std::span<const NodeId> nodes);
-
-// Free views that the node reads, directly or through others.
-std::vector<NodeId> free_views_of(const PlanContext& context, NodeId node);
 
 // A node in words: "MatMul 'encoder/layer.0/query' (dot)".
 std::string describe(const graph::Graph& graph, NodeId node);

@@ -21,14 +21,15 @@ NodeKeys::NodeKeys(const graph::Graph& graph) : graph_(graph), ordinal_(graph.si
 
 Json NodeKeys::key_of(NodeId node) const {
   const graph::Node& n = graph_.node(node);
-  Json key;
-  key["source"] = n.sources.empty() ? -1 : static_cast<int64_t>(n.sources[0]);
+  Json::object_t key;
+  key.reserve(5);
+  key.emplace("source", n.sources.empty() ? -1 : static_cast<int64_t>(n.sources[0]));
   if (!n.sources.empty()) {
-    key["name"] = model_node_name(graph_, n.sources[0]);
-    key["op"] = graph_.model_nodes[n.sources[0]].op_type;
+    key.emplace("name", model_node_name(graph_, n.sources[0]));
+    key.emplace("op", graph_.model_nodes[n.sources[0]].op_type);
   }
-  key["primitive"] = ordinal_[node];
-  key["kind"] = std::string(graph::name_of(n.op));
+  key.emplace("primitive", ordinal_[node]);
+  key.emplace("kind", std::string(graph::name_of(n.op)));
   return key;
 }
 

@@ -255,7 +255,7 @@ class Planner {
   // The kernel that stores a view: it and the free views above it.
   graph::Region view_region(const graph::Region& region, NodeId view) const {
     graph::Region result;
-    result.nodes = free_views_of(context_, view);
+    result.nodes.assign(context_.views[view].begin(), context_.views[view].end());
     std::erase_if(result.nodes, [&](NodeId n) { return !graph::contains(region, n); });
     result.nodes.push_back(view);
     result.outputs = {{view, 0}};
@@ -348,7 +348,7 @@ class Planner {
   void store_views(const std::vector<NodeId>& nodes, const Verdict& verdict) {
     bool found = false;
     for (NodeId node : nodes)
-      for (NodeId view : free_views_of(context_, node)) found = stored_.insert(view).second || found;
+      for (NodeId view : context_.views[node]) found = stored_.insert(view).second || found;
     if (!found)
       throw UnsupportedError(fmt::format("not supported yet: no kernel for {}: {} [{}]",
                                          describe(*context_.graph, nodes.front()), verdict.detail,

@@ -28,6 +28,7 @@ std::vector<int> counting(int first, size_t count) {
 Value GraphBuilder::append(Op op, std::vector<Value> operands, Attributes attributes,
                            const std::optional<TensorType>& stated) {
   std::vector<TensorType> types;
+  types.reserve(operands.size());
   for (const Value& operand : operands) {
     check(operand.node < graph_.size() && operand.result < graph_.node(operand.node).results.size(),
           "an operand is not in the graph");

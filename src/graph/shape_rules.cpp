@@ -351,13 +351,17 @@ TensorType infer_op(Rule& rule, const WindowReduceAttributes& a) {
   return result;
 }
 
+void check_attributes(Op op, const Attributes& attributes) {
+  if (attributes.index() != static_cast<size_t>(op))
+    throw InternalError(fmt::format("{} has the attributes of another operation", name_of(op)));
+}
+
 }  // namespace
 
 Inference infer(Op op, std::span<const TensorType> operands, const Attributes& attributes,
                 const std::optional<TensorType>& stated) {
   Rule rule(op, operands, stated);
-  check(attributes.index() == static_cast<size_t>(op),
-        fmt::format("{} has the attributes of another operation", name_of(op)));
+  check_attributes(op, attributes);
   const int arity = arity_of(op);
   if (arity < 0 ? operands.empty() : operands.size() != static_cast<size_t>(arity))
     rule.fail(fmt::format("takes {} operands, not {}", arity < 0 ? "one or more" : std::to_string(arity),
@@ -388,10 +392,10 @@ std::vector<TensorType> infer_results(Op op, std::span<const TensorType> operand
 
 Inference infer(const Graph& graph, const Node& node) {
   std::vector<TensorType> operands;
+  operands.reserve(node.operands.size());
   for (const Value& operand : node.operands) operands.push_back(graph.type(operand));
   if (kind_of(node.op) == Kind::control) {
-    check(node.attributes.index() == static_cast<size_t>(node.op),
-          fmt::format("{} has the attributes of another operation", name_of(node.op)));
+    check_attributes(node.op, node.attributes);
     return infer_control(node.op, operands, node.attributes, node.bodies);
   }
   return infer(node.op, operands, node.attributes, node.results.at(0));

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <set>
+#include <string_view>
 
 #include "base/error.h"
 #include "graph/shape_rules.h"
@@ -16,19 +17,23 @@ class Verifier {
   Verifier(const Graph& graph, int depth) : graph_(graph), depth_(depth), input_of_(graph.size(), 0) {}
 
   void run() {
-    require(depth_ <= deepest_body, fmt::format("bodies are nested deeper than {} levels", deepest_body));
+    if (depth_ > deepest_body) fail(fmt::format("bodies are nested deeper than {} levels", deepest_body));
     check_inputs();
     for (NodeId id = 0; id < graph_.size(); ++id) check_node(id);
     check_symbols();
     for (const GraphOutput& output : graph_.outputs)
-      require(exists(output.value, static_cast<NodeId>(graph_.size())) &&
-                  kind_of(graph_.node(output.value.node).op) != Kind::control,
-              fmt::format("output '{}' is a value that does not exist", output.name));
+      if (!exists(output.value, static_cast<NodeId>(graph_.size())) ||
+          kind_of(graph_.node(output.value.node).op) == Kind::control)
+        fail(fmt::format("output '{}' is a value that does not exist", output.name));
   }
 
  private:
-  static void require(bool condition, const std::string& words) {
-    if (!condition) throw InternalError("invalid graph: " + words);
+  // Words are put together only where a condition fails: there are some for every node and operand.
+  [[noreturn]] static void fail(std::string_view words) {
+    throw InternalError(fmt::format("invalid graph: {}", words));
+  }
+  [[noreturn]] void fail(NodeId id, std::string_view words) const {
+    fail(fmt::format("{}: {}", described(id), words));
   }
   bool exists(Value value, NodeId before) const {
     return value.node < before && value.result < graph_.node(value.node).results.size();
@@ -46,27 +51,27 @@ class Verifier {
 
   void check_inputs() {
     for (const GraphInput& input : graph_.inputs) {
-      require(input.node < graph_.size() && graph_.node(input.node).op == Op::input,
-              fmt::format("input '{}' is no input node", input.name));
-      require(input_of_[input.node]++ == 0,
-              fmt::format("input '{}' names a node of another input", input.name));
+      if (input.node >= graph_.size() || graph_.node(input.node).op != Op::input)
+        fail(fmt::format("input '{}' is no input node", input.name));
+      if (input_of_[input.node]++ != 0)
+        fail(fmt::format("input '{}' names a node of another input", input.name));
     }
   }
 
   void check_node(NodeId id) const {
     const Node& node = graph_.node(id);
-    const auto need = [&](bool condition, const std::string& words) {
-      if (!condition) require(false, fmt::format("{}: {}", described(id), words));
+    const auto need = [&](bool condition, std::string_view words) {
+      if (!condition) fail(id, words);
     };
     need(node.attributes.index() == static_cast<size_t>(node.op),
          "the attributes are those of another operation");
     for (const Value& operand : node.operands) {
-      need(exists(operand, id), fmt::format("operand %{} does not come before it", operand.node));
+      if (!exists(operand, id)) fail(id, fmt::format("operand %{} does not come before it", operand.node));
       need((kind_of(graph_.node(operand.node).op) == Kind::control) == (node.op == Op::result),
            "only result nodes read a loop or a branch, and nothing else");
     }
     for (uint32_t source : node.sources)
-      need(source < graph_.model_nodes.size(), fmt::format("model node {} does not exist", source));
+      if (source >= graph_.model_nodes.size()) fail(id, fmt::format("model node {} does not exist", source));
     need(!node.results.empty(), "it has no result");
     need(kind_of(node.op) == Kind::control || node.bodies.empty(), "it has a body");
     for (const Body& body : node.bodies) check_body(id, body);
@@ -79,13 +84,14 @@ class Verifier {
     }
     need(inferred.size() == node.results.size(), "it has another number of results than it should");
     for (size_t i = 0; i < inferred.size(); ++i)
-      need(inferred[i] == node.results[i], fmt::format("its type is {} and should be {}",
-                                                       to_string(node.results[i]), to_string(inferred[i])));
-    if (node.op == Op::constant) check_constant(id, need);
+      if (inferred[i] != node.results[i])
+        fail(id, fmt::format("its type is {} and should be {}", to_string(node.results[i]),
+                             to_string(inferred[i])));
+    if (node.op == Op::constant) check_constant(id);
   }
 
   void check_body(NodeId id, const Body& body) const {
-    require(body != nullptr, described(id) + ": a body is missing");
+    if (!body) fail(id, "a body is missing");
     try {
       Verifier(*body, depth_ + 1).run();
     } catch (const InternalError& error) {
@@ -98,31 +104,28 @@ class Verifier {
     std::set<std::string> bound;
     for (NodeId id = 0; id < graph_.size(); ++id)
       for (const std::string& symbol : bound_symbols(graph_.node(id))) {
-        require(depth_ == 0, fmt::format("{} binds a symbol inside of a body", described(id)));
+        if (depth_ > 0) fail(fmt::format("{} binds a symbol inside of a body", described(id)));
         if (!bound.insert(symbol).second)
-          require(false,
-                  fmt::format("{} binds the symbol '{}', which is bound already", described(id), symbol));
+          fail(fmt::format("{} binds the symbol '{}', which is bound already", described(id), symbol));
       }
     const auto binders = symbol_binders(graph_);
     for (NodeId id = 0; id < binders.size(); ++id) {
       if (binders[id].empty()) continue;
-      require(graph_.node(id).op != Op::input,
-              fmt::format("{} speaks of a symbol that a node binds", described(id)));
-      require(binders[id].back() < id,
-              fmt::format("{} speaks of a symbol before it is bound", described(id)));
+      if (graph_.node(id).op == Op::input)
+        fail(fmt::format("{} speaks of a symbol that a node binds", described(id)));
+      if (binders[id].back() >= id)
+        fail(fmt::format("{} speaks of a symbol before it is bound", described(id)));
     }
   }
 
-  template <class Need>
-  void check_constant(NodeId id, const Need& need) const {
+  void check_constant(NodeId id) const {
     const Node& node = graph_.node(id);
     const uint32_t index = attributes<ConstantAttributes>(node).constant;
-    need(index < graph_.constants.size(), fmt::format("constant {} does not exist", index));
+    if (index >= graph_.constants.size()) fail(id, fmt::format("constant {} does not exist", index));
     const ConstantData& data = graph_.constants[index];
-    need(data.type == node.results[0], fmt::format("its data has the type {}", to_string(data.type)));
-    need(
-        bits_of(data.type.element) == 0 || static_bytes(data.type) == static_cast<int64_t>(data.bytes.size()),
-        fmt::format("its data has {} bytes", data.bytes.size()));
+    if (data.type != node.results[0]) fail(id, fmt::format("its data has the type {}", to_string(data.type)));
+    if (bits_of(data.type.element) != 0 && static_bytes(data.type) != static_cast<int64_t>(data.bytes.size()))
+      fail(id, fmt::format("its data has {} bytes", data.bytes.size()));
   }
 
   const Graph& graph_;
