@@ -65,7 +65,7 @@ class ChainFinder {
     Chain chain;
     chain.runner = i;
     if (Verdict verdict = find_loops(i, chain); !verdict) return verdict;
-    if (tree_.order.block < unlimited_block)
+    if (tree_.order.block < free_block)
       return Verdict::forbid("order", "the order of reductions is fixed: no blocks are combined in another",
                              {stage(i).node});
     chain.finisher = i;

@@ -68,8 +68,9 @@ struct StageChoice {
   friend bool operator==(const StageChoice&, const StageChoice&) = default;
 };
 
-// An order of one block that long fixes no order across blocks: sums may be split and carried (cascade.h).
-inline constexpr int64_t unlimited_block = int64_t{1} << 40;
+// Blocks of at least so many elements fix no order among themselves: sums may be split and carried (cascade.h). So many
+// are still added up in lanes; of more, each chain of additions would round more often than it has to.
+inline constexpr int64_t free_block = 4096;
 
 // With more than one thread, a block is the work of a group of threads (of a GPU). What is attached outside of thread
 // loops is computed by all threads of the group together and, in scratch, shared by them; what is attached inside

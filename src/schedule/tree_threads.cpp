@@ -50,7 +50,7 @@ Verdict check_team(const RegionForms& forms, const Tree& tree, const Stage& s) {
   if (!s.cooperative || !form.accumulation || form.accumulation->sequential)
     return refuse("a team reduces in lanes what its group computes together");
   if (s.team % tree.order.lanes != 0) return refuse("a team has no whole number of threads for each lane");
-  if (s.team > tree.order.lanes && tree.order.block >= unlimited_block)
+  if (s.team > tree.order.lanes && tree.order.block >= free_block)
     return refuse("a team has threads for several blocks where there is one");
   for (int a = 0; a < form.parallel_axes(); ++a) {
     int64_t tile = form.axes[static_cast<size_t>(a)].extent.is(1) ? 1 : 0;

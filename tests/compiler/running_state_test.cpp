@@ -23,7 +23,7 @@ using graph::GraphBuilder;
 using graph::Tensor;
 using graph::Value;
 
-constexpr ReductionOrder free_order = {schedule::unlimited_block, 16};
+constexpr ReductionOrder free_order = {schedule::free_block, 16};
 
 struct Chain {
   Graph graph;

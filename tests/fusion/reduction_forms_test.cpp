@@ -9,7 +9,7 @@
 namespace fusewise::fusion {
 namespace {
 
-constexpr ReductionOrder free_order = {schedule::unlimited_block, 16};
+constexpr ReductionOrder free_order = {schedule::free_block, 16};
 
 PlanOptions options_for(int threads, ReductionOrder order = free_order) {
   PlanOptions options = test_options(FusionMode::on, threads);

@@ -102,7 +102,7 @@ class Chooser {
         elements.value_or(2 * lanes) < 2 * lanes)
       return 1;
     const int64_t blocks =
-        elements && order_.block < schedule::unlimited_block ? *elements / order_.block : 1;
+        elements && order_.block < schedule::free_block ? *elements / order_.block : 1;
     int team = lanes;
     while (team / lanes * 2 <= blocks && threads_ % (team * 2) == 0) team *= 2;
     return team;

@@ -373,7 +373,7 @@ std::vector<Schedule> reduction_forms(const RegionForms& forms, const schedule::
                                       const machine::Machine& machine, const TileOptions& options,
                                       const Schedule& base, NodeId last) {
   std::vector<Schedule> result;
-  if (options.order.block < schedule::unlimited_block) return result;
+  if (options.order.block < schedule::free_block) return result;
   const Cascade chain = chain_of(forms, last);
   const schedule::TreeResult tree = schedule::build_tree(forms, base, layouts);
   if (!tree.verdict) return result;

@@ -55,8 +55,7 @@ Lowering::Blocks Lowering::blocks_of(int index, const Box& box) {
 }
 
 bool Lowering::is_one_block(const Blocks& blocks) {
-  return blocks.order.block >= unlimited_block ||
-         builder_.range(dim_expr(blocks.extent)).high <= blocks.order.block;
+  return builder_.range(dim_expr(blocks.extent)).high <= blocks.order.block;
 }
 
 StmtId Lowering::emit_blocked_reduction(int index, const Box& box) {
