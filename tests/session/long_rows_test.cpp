@@ -49,7 +49,8 @@ TEST(LongRows, ErrorsAreThoseOfBlocks) {
         options.use_cache = false;
         options.threads = threads;
         for (const OutputVerdict& verdict : reference.rounded_otherwise(Session(model, options).run(inputs)))
-          EXPECT_TRUE(verdict.passed) << verdict.name << " of " << length << " on " << threads << ": " << verdict.note;
+          EXPECT_TRUE(verdict.passed)
+              << verdict.name << " of " << length << " on " << threads << ": " << verdict.note;
       }
     }
   }

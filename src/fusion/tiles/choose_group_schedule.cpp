@@ -101,8 +101,7 @@ class Chooser {
     if (!has_teams_ || !is_reduction(node) || threads_ % lanes != 0 || threads_ == 1 ||
         elements.value_or(2 * lanes) < 2 * lanes)
       return 1;
-    const int64_t blocks =
-        elements && order_.block < schedule::free_block ? *elements / order_.block : 1;
+    const int64_t blocks = elements && order_.block < schedule::free_block ? *elements / order_.block : 1;
     int team = lanes;
     while (team / lanes * 2 <= blocks && threads_ % (team * 2) == 0) team *= 2;
     return team;
