@@ -19,8 +19,8 @@ endif()
 set(FUSEWISE_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined")
 if(FUSEWISE_SANITIZE)
   add_compile_options(-fsanitize=${FUSEWISE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  # Instrumented moves of optional values look uninitialized to GCC 12.
-  list(APPEND FUSEWISE_WARNINGS -Wno-maybe-uninitialized)
+  # Instrumented moves of optional values look uninitialized to GCC 12, and its own allocation functions like others.
+  list(APPEND FUSEWISE_WARNINGS -Wno-maybe-uninitialized -Wno-mismatched-new-delete)
   add_link_options(-fsanitize=${FUSEWISE_SANITIZE})
 endif()
 option(FUSEWISE_COVERAGE "Instrument for gcov" OFF)

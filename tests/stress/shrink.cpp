@@ -10,8 +10,10 @@
 #include "graph/dead_nodes.h"
 #include "graph/interpreter/interpreter.h"
 #include "graph/shape_rules.h"
+#include "graph/text.h"
 #include "graph/verifier.h"
 #include "numerics/scalar_op.h"
+#include "rewrite/simplify_control.h"
 #include "support/random_graphs/run_symbols.h"
 
 namespace fusewise::test {
@@ -30,6 +32,7 @@ struct Edit {
   std::map<NodeId, std::vector<Tensor>> to_input;  // results of these nodes become inputs
   std::map<NodeId, Value> to_operand;              // these are replaced by one of their operands
   std::set<size_t> without_output;
+  std::set<NodeId> to_constant;                                         // these inputs become constants
   std::function<Dim(const Dim&)> dim = [](const Dim& d) { return d; };  // applied to every extent
 };
 
@@ -115,6 +118,17 @@ class Rebuilder {
     return builder_.input("x" + std::to_string(result_.inputs.size()), {type.element, shape});
   }
 
+  static std::vector<std::shared_ptr<const Graph>> needed(std::vector<std::shared_ptr<const Graph>> bodies) {
+    for (std::shared_ptr<const Graph>& body : bodies)
+      body = std::make_shared<const Graph>(graph::without_dead_nodes(*body));
+    return bodies;
+  }
+
+  Value add_constant(DataType element, const Tensor& data) {
+    return builder_.constant({element, Shape(data.shape.begin(), data.shape.end())},
+                             std::vector<std::byte>(data.bytes().begin(), data.bytes().end()));
+  }
+
   void rebuild(NodeId n) {
     const graph::Node& node = from_.graph.node(n);
     const auto results = static_cast<uint32_t>(node.results.size());
@@ -127,11 +141,11 @@ class Rebuilder {
       for (uint32_t r = 0; r < results; ++r) values_[{n, r}] = values_.at(it->second);
       return;
     }
-    if (graph::kind_of(node.op) == graph::Kind::control) {  // with its bodies as they are
+    if (graph::kind_of(node.op) == graph::Kind::control) {  // with what its bodies need
       std::vector<Value> operands;
       for (Value v : node.operands) operands.push_back(values_.at(v));
       const std::vector<Value> made =
-          builder_.control(node.op, std::move(operands), node.attributes, node.bodies);
+          builder_.control(node.op, std::move(operands), node.attributes, needed(node.bodies));
       for (uint32_t r = 0; r < results; ++r) values_[{n, r}] = made[r];
       return;
     }
@@ -147,13 +161,14 @@ class Rebuilder {
     const graph::TensorType& type = node.results[0];
     if (node.op == Op::input)
       for (size_t i = 0; i < from_.graph.inputs.size(); ++i)
-        if (from_.graph.inputs[i].node == n) return add_input(type, from_.inputs[i]);
+        if (from_.graph.inputs[i].node == n)
+          return edit_.to_constant.contains(n) ? add_constant(type.element, from_.inputs[i])
+                                               : add_input(type, from_.inputs[i]);
     if (const graph::ConstantData* data = graph::constant_of(from_.graph, {n, 0})) {
       const Shape shape = changed(type.shape);
       const Tensor t =
           cropped(Tensor::copy_of(type.element, extents(type.shape, {}), data->bytes), extents(shape, {}));
-      return builder_.constant({type.element, shape},
-                               std::vector<std::byte>(t.bytes().begin(), t.bytes().end()));
+      return add_constant(type.element, t);
     }
     std::vector<Value> operands;
     for (Value v : node.operands) operands.push_back(values_.at(v));
@@ -187,6 +202,7 @@ class Shrinker {
     bool changed = true;
     while (changed && left_ > 0) {
       changed = drop_outputs();
+      changed = open_bodies() || changed;
       changed = cut_nodes() || changed;
       changed = bypass_nodes() || changed;
       changed = fix_symbols() || changed;
@@ -233,6 +249,49 @@ class Shrinker {
       edit.without_output.insert(i);
       changed = take(edit) || changed;
     }
+    return changed;
+  }
+
+  // Loops and branches lose what nobody reads, or give way to what they run where that is known.
+  bool open_bodies() {
+    bool changed = false;
+    const auto simplified = [&](const GraphCase& from) {
+      GraphCase candidate = from;
+      rewrite::Rewritten step{std::move(candidate.graph), true};
+      for (int round = 0; round < 8 && step.changed; ++round)
+        step = rewrite::simplify_control(std::move(step.graph), {});
+      candidate.graph = std::move(step.graph);
+      candidate.graph = graph::without_dead_nodes(std::move(candidate.graph));
+      const Edit nothing;
+      return Rebuilder(candidate, nothing).run();
+    };
+    const auto attempt = [&](const auto& make) {
+      try {
+        const GraphCase candidate = make();
+        if (candidate.graph.size() == best_.graph.size() && print(candidate.graph) == print(best_.graph))
+          return;
+        changed = take(candidate) || changed;
+      } catch (const std::exception&) {  // not possible here
+      }
+    };
+    for (size_t i = best_.graph.inputs.size(); i-- > 0;) {
+      if (i >= best_.graph.inputs.size()) continue;
+      const NodeId input = best_.graph.inputs[i].node;
+      if (!best_.graph.type({input, 0}).shape.empty()) continue;
+      Edit edit;
+      edit.to_constant.insert(input);
+      for (const double value :
+           {1.0, 0.0})  // a loop that runs once gives way to its body, a branch to either
+        attempt([&] {
+          GraphCase fixed = best_;
+          Tensor& t = fixed.inputs.at(i);
+          store_scalar(t.mutable_bytes().data(), convert({DataType::float64, value, 0}, t.element));
+          return simplified(Rebuilder(fixed, edit).run());
+        });
+      if (i < best_.graph.inputs.size() && best_.graph.inputs[i].node == input)
+        attempt([&] { return simplified(Rebuilder(best_, edit).run()); });
+    }
+    attempt([&] { return simplified(best_); });
     return changed;
   }
 

@@ -24,7 +24,7 @@ GraphOptions large() {
   options.most_operations = 25;
   options.most_elements = 300;
   options.most_work = 3000;
-  options.control_depth = 0;  // a body stays as it is
+  options.control_depth = 0;
   return options;
 }
 
@@ -44,6 +44,83 @@ TEST(Shrink, KeepsTheNodeThatMatters) {
     EXPECT_TRUE(small.symbols.empty());
     for (const graph::GraphOutput& o : small.graph.outputs)
       EXPECT_LE(product(small.graph.type(o.value).shape).value(), 2);
+  }
+}
+
+bool has_map_anywhere(const Graph& graph, ScalarOp op) {
+  bool found = has_map(graph, op);
+  for (graph::NodeId n = 0; n < graph.size(); ++n)
+    for (const auto& body : graph.node(n).bodies) found = found || has_map_anywhere(*body, op);
+  return found;
+}
+
+constexpr const char* loop_and_branch = R"(=== a loop and a branch
+--- graph
+graph ""
+model 0 "n0" "Op" "t0"
+constant 0 "" : uint8[] = 0
+%0 = input index=0 name="x1" : float32[n1, 6, n2] from [0]
+%1 = input index=1 name="x2" : int64[] from [0]
+%2 = input index=2 name="x3" : boolean[] from [0]
+%3 = loop %1, %0 trips=[] counted=1 conditional=0 carried=1 scanned=[] stacked=[] : float32[n1, 6, n2] from [0]
+body "" {
+  model 0 "n0" "Op" "t0"
+  constant 0 "" : float32[] = -0.16819789
+  %0 = input index=0 name="i" : int64[] from [0]
+  %1 = input index=1 name="state" : float32[n1, 6, n2] from [0]
+  %2 = constant data=0 : float32[] from [0]
+  %3 = broadcast %2 dims=[] : float32[n1, 6, n2] from [0]
+  %4 = map %1, %3 op=sub : float32[n1, 6, n2] from [0]
+  output %4 "r0"
+}
+%4 = result %3 : float32[n1, 6, n2] from [0]
+%5 = map %4 op=cast : uint8[n1, 6, n2] from [0]
+%6 = constant data=0 : uint8[] from [0]
+%7 = pad %5, %6 low=[-1, -1, 3] high=[1, 0, 0] : uint8[n1, 5, n2 + 3] from [0]
+%8 = branch %2, %7 : uint8[n1, 5, n2 + 3] from [0]
+body "" {
+  model 0 "n0" "Op" "t0"
+  %0 = input index=0 name="captured" : uint8[n1, 5, n2 + 3] from [0]
+  %1 = reduce %0 combine=product axes=[0] : uint8[5, n2 + 3] from [0]
+  %2 = reshape %1 : uint8[1, 5, n2 + 3] from [0]
+  %3 = broadcast %2 dims=[0, 1, 2] : uint8[n1, 5, n2 + 3] from [0]
+  %4 = map %0, %3 op=sub : uint8[n1, 5, n2 + 3] from [0]
+  output %4 "r0"
+}
+body "" {
+  model 0 "n0" "Op" "t0"
+  constant 0 "" : uint8[] = 6
+  %0 = input index=0 name="captured" : uint8[n1, 5, n2 + 3] from [0]
+  %1 = constant data=0 : uint8[] from [0]
+  %2 = broadcast %1 dims=[] : uint8[n1, 5, n2 + 3] from [0]
+  %3 = map %0, %2 op=max : uint8[n1, 5, n2 + 3] from [0]
+  output %3 "r0"
+}
+%9 = result %8 : uint8[n1, 5, n2 + 3] from [0]
+output %9 "y"
+--- inputs
+graph ""
+constant 0 "" : float32[3, 6, 1] = 1000.0013 1000.00116 1000.00073 999.99817 999.99756 1000.00183 1000.0045 1000.0001 1000.0043 1000.00146 999.9955 999.9962 999.996 1000.0019 999.9975 1000.00354 1000.0046 1000.0009
+constant 1 "" : int64[] = 1
+constant 2 "" : boolean[] = 1
+%0 = constant data=0 : float32[3, 6, 1]
+%1 = constant data=1 : int64[]
+%2 = constant data=2 : boolean[]
+output %0 "x1"
+output %1 "x2"
+output %2 "x3"
+)";
+
+// What matters lies in the body of a loop, or in that of a branch that is taken or not: what runs it goes.
+TEST(Shrink, OpensBodies) {
+  const GraphCase what = graph_of(parse_case_file(loop_and_branch, "here").cases.at(0));
+  for (const ScalarOp op : {ScalarOp::add, ScalarOp::sub, ScalarOp::max, ScalarOp::mul}) {
+    if (!has_map_anywhere(what.graph, op)) continue;
+    const GraphCase small = shrink(what, [&](const GraphCase& c) {
+      graph::interpret(c.graph, c.inputs);
+      return has_map_anywhere(c.graph, op);
+    });
+    EXPECT_LE(small.graph.size(), 4U) << graph::print(small.graph);
   }
 }
 
