@@ -34,6 +34,7 @@ check: configure
 
 sanitize: packages
 	@for preset in $(sanitizers); do \
+	  tools/can_sanitize $$preset || continue; \
 	  cmake --preset $$preset --log-level=WARNING && \
 	  cmake --build --preset $$preset -j $(jobs) && \
 	  ctest --preset $$preset --no-tests=error || exit 1; \
@@ -44,6 +45,7 @@ stress: configure
 	@build/$(preset)/stress_graphs --count $(graphs) --seed $(seed) --cases build/$(preset)/graphs.case
 	@build/$(preset)/stress_regions --count $(regions) --seed $(seed) --cases build/$(preset)/regions.case
 	@for preset in $(sanitizers); do \
+	  tools/can_sanitize $$preset || continue; \
 	  cmake --preset $$preset --log-level=WARNING && \
 	  cmake --build build/$$preset -j $(jobs) && \
 	  ctest --test-dir build/$$preset --output-on-failure --no-tests=error || exit 1; \
