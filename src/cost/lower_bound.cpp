@@ -74,12 +74,13 @@ class Compulsory {
   Compulsory(const GraphFacts& facts, const machine::Machine& machine, const CostOptions& options,
              const std::set<Value>& grown)
       : facts_(facts), graph_(*facts.graph), machine_(machine), options_(options), needed_(graph_.size()) {
+    std::set<Value> written;
     for (const graph::GraphOutput& output : graph_.outputs) {
       const NodeFacts& made = facts_.at(output.value.node);
-      // What hands an input on is no step of a plan.
-      if (grown.contains(output.value) || !(made.has_form || made.alone || is_result(output.value))) continue;
+      // What hands an input on is no step of a plan, and what constants alone make is made before any run.
+      if (grown.contains(output.value) || made.constant_only || !(made.has_form || made.alone || is_result(output.value))) continue;
       need(output.value, whole(output.value));
-      if (made.has_form && !made.view) add_bytes(made.bytes, false);
+      if (made.has_form && !made.view && written.insert(output.value).second) add_bytes(made.bytes, false);
     }
     for (NodeId id = static_cast<NodeId>(graph_.size()); id-- > 0;) visit(id);
     for (const auto& [constant, bytes] : constants_)
