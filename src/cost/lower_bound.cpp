@@ -104,6 +104,7 @@ class Compulsory {
   const CostOptions& options_;
   std::vector<Box> needed_;  // by node: the largest box that one reader needs
   std::vector<bool> reached_ = std::vector<bool>(graph_.size(), false);
+  std::vector<bool> moved_ = reached_;
   double cycles_ = 0, bodies_ = 0;
   double bytes_[3] = {};                // that come at least from the second, third and fourth level
   std::map<NodeId, double> constants_;  // the most that a reader takes of each
@@ -129,13 +130,16 @@ class Compulsory {
     return facts.bytes * std::min(1.0, volume(box) / facts.elements);
   }
 
-  void need(Value value, Box box) {
+  // `moved`: by the reader itself; what bodies read counts in them.
+  void need(Value value, Box box, bool moved = true) {
     const NodeId node = value.node;
     if (!facts_.at(node).constant_only) {
+      moved_[node] = moved_[node] || moved;
       if (!reached_[node] || volume(box) > volume(needed_[node])) needed_[node] = std::move(box);
       reached_[node] = true;
       return;
     }
+    if (!moved) return;
     NodeId from = node;
     double bytes = bytes_of_box(from, box);
     while (facts_.at(from).view && graph_.node(from).operands.size() == 1) {
@@ -157,7 +161,7 @@ class Compulsory {
       visit_reads(id);
     } else if (facts.alone) {
       for (Value operand : node.operands) need(operand, whole(operand));
-    } else if (facts.elements > 1) {
+    } else if (facts.elements > 1 && moved_[id]) {
       add_bytes(bytes_of_box(id, needed_[id]), false);
     }
   }
@@ -222,7 +226,7 @@ class Compulsory {
     for (size_t i = 0; i < boxes.size() && times > 0; ++i) {
       if (!boxes[i] || volume(*boxes[i]) < 1) continue;
       if (i >= scanned_from && i < scanned_to) boxes[i]->insert(boxes[i]->begin(), times);
-      need(node.operands[i], std::move(*boxes[i]));
+      need(node.operands[i], std::move(*boxes[i]), false);
     }
   }
 };

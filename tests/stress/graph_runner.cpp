@@ -129,8 +129,10 @@ class Attempt {
 
   std::vector<Tensor> run(Counts* seen, const std::function<void(kernel::Kernel&)>& damage = {}) {
     compiler::Planned planned = compiler::plan_graph(case_.graph, options_);
-    check(planned.plan.lower_bound_microseconds <= planned.plan.predicted_microseconds * (1 + 1e-9),
-          "a plan is priced below what no plan can undercut");
+    const double bound = planned.plan.lower_bound_microseconds, price = planned.plan.predicted_microseconds;
+    if (!(bound <= price * (1 + 1e-9)))
+      throw InternalError(
+          fmt::format("a plan is priced {} us, below what no plan can undercut, {} us", price, bound));
     if (settings_.plan != 0) take_random_plan(planned, settings_.plan);
     if (seen) count(planned, *seen);
     compiler::KernelSet kernels(options_);
