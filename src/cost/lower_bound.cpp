@@ -78,7 +78,9 @@ class Compulsory {
     for (const graph::GraphOutput& output : graph_.outputs) {
       const NodeFacts& made = facts_.at(output.value.node);
       // What hands an input on is no step of a plan, and what constants alone make is made before any run.
-      if (grown.contains(output.value) || made.constant_only || !(made.has_form || made.alone || is_result(output.value))) continue;
+      if (grown.contains(output.value) || made.constant_only ||
+          !(made.has_form || made.alone || is_result(output.value)))
+        continue;
       need(output.value, whole(output.value));
       if (made.has_form && !made.view && written.insert(output.value).second) add_bytes(made.bytes, false);
     }
