@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <span>
 
 #include <algorithm>
 #include <atomic>
@@ -171,7 +172,7 @@ std::string compare_bounded(const RegionOracle& oracle, Value v, const char* buf
   const std::vector<int64_t> shape = oracle.shape_of(v);
   Tensor physical(oracle.graph->type(v).element, {physical_count(layout, shape)});
   auto bytes = physical.mutable_bytes();
-  std::memcpy(bytes.data(), buffer, bytes.size());
+  std::ranges::copy(std::as_bytes(std::span(buffer, bytes.size())), bytes.begin());
   const Tensor actual = from_layout(physical, layout, shape);
   const Tensor& reference = oracle.values.at(v);
   const auto size = static_cast<size_t>(bytes_of(actual.element));
