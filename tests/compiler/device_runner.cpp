@@ -41,9 +41,7 @@ void DeviceBatch::add(std::shared_ptr<const RegionOracle> oracle, PreparedKernel
 std::vector<DeviceBatch::Result> DeviceBatch::run() {
   if (jobs_.empty()) return {};
   const codegen::Dialect& dialect = codegen::opencl_dialect();
-  std::string options(dialect.options);
-  if (device_.facts().exact_division) options += " " + std::string(dialect.exact_division_option);
-  const auto program = device_.compile(codegen::source_module(printed_, dialect), options);
+  const auto program = device_.compile(codegen::source_module(printed_, dialect));
   std::vector<Result> results;
   for (size_t i = 0; i < jobs_.size(); ++i) {
     const auto begin = std::chrono::steady_clock::now();

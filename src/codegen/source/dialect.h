@@ -20,11 +20,8 @@ struct Dialect {
   std::string_view
       group_size_before;  // an attribute that states the threads of a group: printed with {} = threads
   std::string_view barrier;
-  std::string_view unknown_one;     // 1, but not to the language's compiler
   std::string_view prelude;         // in front of everything
   std::string_view double_prelude;  // behind it, where a kernel uses double
-  // Options of the compiler that keep IEEE arithmetic; the second only where the device says that it can.
-  std::string_view options, exact_division_option;
 };
 
 const Dialect& opencl_dialect();

@@ -1,7 +1,7 @@
 // From Kernel IR to the text of a C-like language that a driver compiles: one printer, and a dialect per language
 // (dialect.h). Every phase of a kernel NAME becomes a function NAME_pI of the arguments in call order, then the
-// parameters; a group of threads runs one block. A loop over blocks would put barriers into a loop, which drivers get wrong.
-// Threads are the iterations of the kernel's thread loops, which must all be over one constant extent; where
+// parameters; a group of threads runs one block: a loop over blocks would put barriers into a loop, which drivers get
+// wrong. Threads are the iterations of the kernel's thread loops, which must all be over one constant extent; where
 // there are none, a group is a single thread.
 #pragma once
 

@@ -55,7 +55,6 @@ class SourcePrinter {
   void statement(StmtId id, int indent);
   void scope(StmtId id, int indent);
   bool has_threads(StmtId id) const;
-  bool has_barrier(StmtId body) const;
   void loop(const kernel::Stmt& stmt, int indent);
   void thread_loop(const kernel::Stmt& stmt, int indent);
   void assign(const kernel::Stmt& stmt, int indent);

@@ -116,13 +116,6 @@ std::string SourcePrinter::phase(size_t index, Launch& launch) {
   return std::move(out_);
 }
 
-bool SourcePrinter::has_barrier(StmtId body) const {
-  bool found = !in_threads_ && has_threads(body);
-  kernel::visit_statements(kernel_, body,
-                           [&](StmtId id) { found = found || kernel_.stmt(id).kind == StmtKind::barrier; });
-  return found;
-}
-
 bool SourcePrinter::has_threads(StmtId id) const {
   const Stmt& stmt = kernel_.stmt(id);
   if (stmt.kind == StmtKind::loop && stmt.loop == LoopKind::thread) return true;
@@ -195,9 +188,6 @@ void SourcePrinter::loop(const Stmt& stmt, int indent) {
   const kernel::ExprKind kind = kernel_.expr(stmt.b).kind;
   const std::string begin = expression(stmt.a);
   std::string end = expression(stmt.b, shift);
-  // Compilers copy a loop whose length they know; pocl 3.1 then loses what crosses the barriers inside.
-  if (kind == kernel::ExprKind::constant && has_barrier(stmt.children[0]))
-    end = fmt::format("{} * {}", end, dialect_.unknown_one);
   const bool is_simple = kind == kernel::ExprKind::constant || kind == kernel::ExprKind::parameter;
   if (!is_simple) {
     const std::string name = counter + "_end";

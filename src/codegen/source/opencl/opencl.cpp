@@ -22,11 +22,8 @@ const Dialect& opencl_dialect() {
       .thread = "(long)get_local_id(0)",
       .group_size_before = "__attribute__((reqd_work_group_size({}, 1, 1)))",
       .barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
-      .unknown_one = "(long)get_work_dim()",
       .prelude = prelude,
       .double_prelude = double_prelude,
-      .options = "-cl-std=CL1.2",
-      .exact_division_option = "-cl-fp32-correctly-rounded-divide-sqrt",
   };
   return dialect;
 }

@@ -99,7 +99,7 @@ std::vector<std::unique_ptr<Device>> Device::all() {
   return result;
 }
 
-DeviceProgram Device::compile(const std::string& text, const std::string& options) const {
+DeviceProgram Device::compile(const std::string& text) const {
   const Api& cl = *api();
   const char* start = text.c_str();
   const size_t length = text.size();
@@ -107,8 +107,10 @@ DeviceProgram Device::compile(const std::string& text, const std::string& option
   DeviceProgram program(cl.create_program(state_->context, 1, &start, &length, &error));
   require(error, "taking a program's text");
   const auto id = static_cast<ProgramId>(program.handle_);
-  const std::string all = options + (state_->facts.optimises_wrongly ? " -cl-opt-disable" : "");
-  if (cl.build_program(id, 1, &state_->device, all.c_str(), nullptr, nullptr) != success)
+  std::string options = "-cl-std=CL1.2";
+  if (state_->facts.exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  if (state_->facts.optimises_wrongly) options += " -cl-opt-disable";
+  if (cl.build_program(id, 1, &state_->device, options.c_str(), nullptr, nullptr) != success)
     throw UserError(fmt::format("OpenCL: {} does not compile the kernels: {}", state_->facts.name,
                                 text_of([&](size_t room, void* value, size_t* size) {
                                   return cl.get_build_info(id, state_->device, program_log, room, value,

@@ -60,8 +60,8 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   const DeviceFacts& facts() const;
-  // The options of the language; those that the driver needs to be right are added.
-  DeviceProgram compile(const std::string& text, const std::string& options) const;
+  // OpenCL C 1.2, with the options that keep IEEE arithmetic and those that the driver needs to be right.
+  DeviceProgram compile(const std::string& text) const;
   DeviceMemory allocate(size_t bytes) const;
   void write(const DeviceMemory& memory, const void* from) const;
   void read(const DeviceMemory& memory, void* to) const;

@@ -40,12 +40,6 @@ std::unique_ptr<Device> chosen_device(const program::Program& program) {
                    .hint = "install a driver (pocl-opencl-icd runs on the processor), or use --target cpu"});
 }
 
-std::string build_options(const DeviceFacts& facts) {
-  std::string options = "-cl-std=CL1.2";
-  if (facts.exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
-  return options;
-}
-
 std::string source_of(const program::Program& program) {
   const auto bytes = program.library.bytes.span;
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -58,7 +52,7 @@ struct DeviceExecutable::State {
       : program(std::move(given)),
         poison(poisoned),
         device(chosen_device(program)),
-        kernels(device->compile(source_of(program), build_options(device->facts()))) {
+        kernels(device->compile(source_of(program))) {
     load();
   }
 
