@@ -204,15 +204,16 @@ void ThreadPool::parallel_for(int64_t count, Body body, int64_t grain, double sa
   const DefaultFloatEnvironment environment;
   const Frame* outer = frame_of(this);
   if (outer) return body(0, count, outer->worker);
-  if (count <= grain || threads_.empty() || in_use_.exchange(true, std::memory_order_acquire)) {
+  const auto run_alone = [&] {
     const FrameScope scope(this, 0);
-    return body(0, count, 0);
-  }
+    body(0, count, 0);
+  };
+  if (count <= grain || threads_.empty() || in_use_.exchange(true, std::memory_order_acquire))
+    return run_alone();
   const bool wake = is_worth_waking(saved);
   if (!wake && sleepers_.load() == threads_.size()) {
     in_use_.store(false, std::memory_order_release);
-    const FrameScope scope(this, 0);
-    return body(0, count, 0);
+    return run_alone();
   }
   job_ = {&body, count, grain, (count - 1) / grain + 1, size()};
   share_out();

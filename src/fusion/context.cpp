@@ -145,10 +145,6 @@ graph::Region region_of_control(const PlanContext& context, NodeId control) {
   return region;
 }
 
-}  // namespace
-
-namespace {
-
 // Readers are behind what they read, most of them right behind it.
 bool is_read_outside(const PlanContext& context, std::span<const NodeId> nodes, size_t place) {
   const std::span<const NodeId> rest = nodes.subspan(place + 1);

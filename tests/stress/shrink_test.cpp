@@ -114,8 +114,7 @@ output %2 "x3"
 // What matters lies in the body of a loop, or in that of a branch that is taken or not: what runs it goes.
 TEST(Shrink, OpensBodies) {
   const GraphCase what = graph_of(parse_case_file(loop_and_branch, "here").cases.at(0));
-  for (const ScalarOp op : {ScalarOp::add, ScalarOp::sub, ScalarOp::max, ScalarOp::mul}) {
-    if (!has_map_anywhere(what.graph, op)) continue;
+  for (const ScalarOp op : {ScalarOp::sub, ScalarOp::max}) {
     const GraphCase small = shrink(what, [&](const GraphCase& c) {
       graph::interpret(c.graph, c.inputs);
       return has_map_anywhere(c.graph, op);
