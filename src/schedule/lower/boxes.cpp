@@ -54,12 +54,15 @@ BoxDim hull(Builder& builder, const BoxDim& a, const BoxDim& b, const Extent& do
   }
   result.low = builder.min(a.low, b.low);
   ExprId end = builder.max(builder.add(a.low, a.extent.value), builder.add(b.low, b.extent.value));
-  // An empty box may lie behind the domain's end.
+  const ExprId reached = end;
   if (result.inside) end = builder.min(end, domain.value);
   std::optional<int64_t> span;
   if (distance && a.extent.bound && b.extent.bound)
     span = std::max(*a.extent.bound, *distance + *b.extent.bound) - std::min<int64_t>(0, *distance);
-  result.extent = extent_of(builder, builder.sub(end, result.low), span, kernel::none, 1);
+  ExprId extent = builder.sub(end, result.low);
+  // An empty box may lie behind the domain's end, and two of them begin there.
+  if (end != reached) extent = builder.max(extent, builder.integer(0));
+  result.extent = extent_of(builder, extent, span, kernel::none, 1);
   if (result.extent.exact || (span && !result.inside)) return result;
   // The domain bounds what lies inside it; a hull that may stick out is cut to it.
   if (!result.inside) result = clamp_to(builder, result, domain.value);
