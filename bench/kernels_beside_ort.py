@@ -4,11 +4,14 @@
 usage: kernels_beside_ort.py FUSEWISE MODEL_OR_FOLDER... [--threads N] [--csv FILE]
 
 One line per model: the operators of the file (those in bodies of control flow, too; constants and identities left
-out), the nodes of ONNX Runtime's model after all of its own optimisation on the CPU, and the kernels and phases of our
-plans, with fusion on and with one kernel per operator. Needs the Python packages onnx and onnxruntime.
+out), the nodes of ONNX Runtime's model after all of its own optimisation on the CPU, and the kernels and phases that a
+run of ours takes, with fusion on and with one kernel per operator; behind them the steps of a run that no kernel does
+(host steps), how often which. A model is run on the inputs recorded beside it: MODEL.in/*.npy, or inputs.json with a
+shape, a type and a range for each; else on random ones. Needs the Python packages numpy, onnx and onnxruntime.
 """
 
 import argparse
+import collections
 import csv
 import json
 import pathlib
@@ -16,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 
+import numpy
 import onnx
 import onnxruntime
 
@@ -44,12 +48,35 @@ def nodes_of_onnx_runtime(path, folder):
     return count_nodes(model.graph)
 
 
-def plan_of_fusewise(fusewise, path, fusion, threads):
-    command = [fusewise, "plan", path, "--fusion", fusion, "--threads", threads, "--json", "--quiet"]
-    result = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+def recorded_inputs(path, folder):
+    """A folder of the inputs recorded beside the model, or None."""
+    beside = path.with_suffix(".in")
+    if beside.is_dir():
+        return beside
+    listing = path.parent / "inputs.json"
+    recorded = json.loads(listing.read_text()) if listing.exists() else {}
+    if path.name not in recorded:
+        return None
+    random = numpy.random.default_rng(0)
+    for name, kind in recorded[path.name].items():
+        low, high = kind["range"]
+        real = kind["dtype"].startswith("float")
+        shape = kind["shape"]
+        values = random.uniform(low, high, shape) if real else random.integers(low, high + 1, shape)
+        numpy.save(folder / (name.replace("/", "_").replace(":", "_") + ".npy"),
+                   numpy.asarray(values).astype(kind["dtype"]))
+    return folder
+
+
+def run_of_fusewise(fusewise, path, fusion, threads):
+    command = [fusewise, "bench", path, "--fusion", fusion, "--threads", threads, "--iterations", "1", "--warmup", "0"]
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = recorded_inputs(path, pathlib.Path(folder))
+        command += ["--json", "--quiet"] + (["--inputs", inputs] if inputs else [])
+        result = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if result.returncode:
-        lines = result.stderr.strip().splitlines()
-        return None, lines[0] if lines else f"ended with {result.returncode}"
+        errors = [line for line in result.stderr.splitlines() if line.startswith("error")]
+        return None, errors[0] if errors else f"ended with {result.returncode}"
     return json.loads(result.stdout.splitlines()[-1]), ""
 
 
@@ -61,12 +88,17 @@ def row_of(fusewise, path, threads):
         except Exception as error:  # a model that it refuses has no count
             row["onnxruntime"] = "-"
             print(f"{path.name}: ONNX Runtime: {str(error).splitlines()[0]}", file=sys.stderr)
-    for fusion, suffix in (("on", ""), ("operators", " unfused")):
-        plan, problem = plan_of_fusewise(fusewise, path, fusion, threads)
-        row["kernels" + suffix] = plan["kernels"] if plan else "-"
-        row["phases" + suffix] = plan["phases"] if plan else "-"
+    steps = "-"
+    for fusion, suffix in (("operators", " unfused"), ("on", "")):
+        run, problem = run_of_fusewise(fusewise, path, fusion, threads)
+        row["kernels" + suffix] = run["kernels"] if run else "-"
+        row["phases" + suffix] = run["phases"] if run else "-"
         if problem:
             print(f"{path.name}: {problem}", file=sys.stderr)
+        elif fusion == "on":
+            count = collections.Counter(run["host_functions"])
+            steps = " ".join(f"{name} x{n}" for name, n in sorted(count.items())) or "none"
+    row["host steps"] = steps
     return row
 
 
