@@ -29,13 +29,40 @@ Extent extent_of(Builder& builder, ExprId value, std::optional<int64_t> bound, E
   return e;
 }
 
+Extent swept_extent(Builder& builder, const std::vector<SweptAxis>& axes) {
+  const ExprId one = builder.integer(1);
+  std::optional<int64_t> exact = 1, bound = 1;
+  ExprId value = one, bound_value = one;
+  for (const auto& [axis, coefficient] : axes) {
+    if (axis.bound == 0) return exact_extent(builder, 0);
+    const int64_t magnitude = std::abs(coefficient);
+    const auto add = [&](const std::optional<int64_t>& sum, const std::optional<int64_t>& extent) {
+      return sum && extent ? std::optional(*sum + magnitude * (*extent - 1)) : std::nullopt;
+    };
+    const auto add_value = [&](ExprId sum, ExprId extent) {
+      return builder.add(sum, builder.mul(builder.integer(magnitude), builder.sub(extent, one)));
+    };
+    exact = add(exact, axis.exact);
+    bound = add(bound, axis.bound);
+    value = add_value(value, axis.value);
+    bound_value = add_value(bound_value, axis.bound ? builder.integer(*axis.bound) : axis.bound_value);
+  }
+  if (exact) return exact_extent(builder, *exact);
+  // An axis that may have no element bounds nothing below that.
+  return extent_of(builder, value, bound, builder.max(bound_value, builder.integer(0)), 1);
+}
+
 namespace {
+
+bool is_empty(const BoxDim& box) { return box.extent.exact == 0; }
 
 bool same(const Extent& a, const Extent& b) { return a.value == b.value; }
 
 }  // namespace
 
 BoxDim hull(Builder& builder, const BoxDim& a, const BoxDim& b, const Extent& domain) {
+  if (is_empty(a)) return b;
+  if (is_empty(b)) return a;
   BoxDim result;
   result.inside = a.inside && b.inside;
   if (a.end == b.end) result.end = a.end;

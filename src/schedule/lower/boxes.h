@@ -28,10 +28,20 @@ struct BoxDim {
 
 using Box = std::vector<BoxDim>;
 
+// An axis of a linear index: how far it runs, and its coefficient there.
+struct SweptAxis {
+  Extent extent;
+  int64_t coefficient = 1;
+};
+
 Extent exact_extent(kernel::Builder& builder, int64_t extent);
 // A run-time extent; folds to an exact one when the expression is a constant.
 Extent extent_of(kernel::Builder& builder, kernel::ExprId value, std::optional<int64_t> bound,
                  kernel::ExprId bound_value, int64_t multiple);
+
+// From the least to the greatest value of a linear index over the axes: 1 + sum of |coefficient| * (extent - 1), or
+// nothing where an axis has no element.
+Extent swept_extent(kernel::Builder& builder, const std::vector<SweptAxis>& axes);
 
 // The smallest box that holds both; `domain` bounds the extent when nothing better is known.
 BoxDim hull(kernel::Builder& builder, const BoxDim& a, const BoxDim& b, const Extent& domain);

@@ -56,27 +56,18 @@ BoxDim Lowering::image_along(NodeId consumer, const Read& read, size_t dim, cons
   Coordinates lows;
   for (const BoxDim& a : axes) lows.push_back(a.low);
   ExprId low = index_expr(consumer, index, lows, kernel::none);
-  std::optional<int64_t> exact = 1, bound = 1;
-  ExprId value = builder_.integer(1), bound_value = value;
+  std::vector<SweptAxis> swept;
   for (const graph::AxisTerm& t : index.linear.terms) {
     const BoxDim& axis = axes[static_cast<size_t>(t.axis)];
     if (is_point(axis)) continue;
-    const int64_t a = t.coefficient.value(), magnitude = std::abs(a);
+    const int64_t a = t.coefficient.value();
     const ExprId span = builder_.sub(axis.extent.value, builder_.integer(1));
     if (a < 0) low = builder_.add(low, builder_.mul(builder_.integer(a), span));
-    value = builder_.add(value, builder_.mul(builder_.integer(magnitude), span));
-    exact = exact && axis.extent.exact ? std::optional(*exact + magnitude * (*axis.extent.exact - 1))
-                                       : std::nullopt;
-    bound = bound && axis.extent.bound ? std::optional(*bound + magnitude * (*axis.extent.bound - 1))
-                                       : std::nullopt;
-    const ExprId axis_bound =
-        axis.extent.bound ? builder_.integer(*axis.extent.bound) : axis.extent.bound_value;
-    bound_value = builder_.add(bound_value, builder_.mul(builder_.integer(magnitude),
-                                                         builder_.sub(axis_bound, builder_.integer(1))));
+    swept.push_back({axis.extent, a});
   }
   BoxDim result;
   result.low = low;
-  result.extent = exact ? exact_extent(builder_, *exact) : extent_of(builder_, value, bound, bound_value, 1);
+  result.extent = swept_extent(builder_, swept);
   result.inside = false;
   return result;
 }
