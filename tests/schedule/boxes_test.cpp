@@ -54,9 +54,11 @@ class RandomBoxes {
     result.size = random_between(random_, 0, 9);
     result.domain = domain_of(result.size);
     for (int64_t reads = random_between(random_, 1, 3), r = 0; r < reads; ++r) {
-      const int64_t shift = random_between(random_, -7, 4), stride = random_between(random_, 0, 5) == 0 ? 2 : 1;
+      const int64_t shift = random_between(random_, -7, 4),
+                    stride = random_between(random_, 0, 5) == 0 ? 2 : 1;
       BoxDim image;
-      image.low = builder_.add(builder_.mul(reader.box.low, builder_.integer(stride)), builder_.integer(shift));
+      image.low =
+          builder_.add(builder_.mul(reader.box.low, builder_.integer(stride)), builder_.integer(shift));
       image.extent = stride == 1 ? reader.box.extent : swept_extent(builder_, {{reader.box.extent, stride}});
       for (const int64_t i : reader.elements)
         if (const int64_t at = i * stride + shift; at >= 0 && at < result.size) result.elements.insert(at);
