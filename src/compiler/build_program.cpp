@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "compiler/program_parts.h"
 #include "graph/shape_rules.h"
+#include "schedule/memory_index.h"
 
 namespace fusewise::compiler {
 
@@ -119,7 +120,7 @@ class ProgramBuilder {
   // The tensor within the caller's array.
   BufferId tensor_in(const Block& block, BufferId array, Value v) {
     if (block.capacity_of(v).symbol.empty()) return array;
-    return add_view(block, array, v, std::vector<Dim>(block.graph.type(v).shape.size(), Dim(0)), v);
+    return add_view(block, array, Dim(0), v);
   }
   BufferId add_buffer(BufferKind kind, uint32_t index, Dim bytes, std::string name) {
     return compiler::add_buffer(program_, kind, index, std::move(bytes), std::move(name));
@@ -205,38 +206,40 @@ class ProgramBuilder {
                                       Dim(static_cast<int64_t>(data->bytes.size())), data->name);
   }
 
-  // The part of `host` from `start` on that holds a value of the shape and layout of `like`.
-  BufferId add_view(const Block& block, BufferId host, Value host_value, const std::vector<Dim>& start,
-                    Value like) {
-    const graph::TensorType &type = block.graph.type(like), &host_type = block.graph.type(host_value);
-    schedule::Layout layout = block.layout_of(host_value);
-    layout.strides = schedule::strides_of(layout, host_type.shape);
-    const std::vector<Dim>& strides = layout.strides;
-    Dim offset = 0;
-    for (size_t d = 0; d < start.size(); ++d) offset = offset + start[d] * strides[d];
+  // The part of `host` from that element on which holds a value that lies like `like`, at these strides if any.
+  BufferId add_view(const Block& block, BufferId host, const Dim& start, Value like,
+                    std::vector<Dim> strides = {}) {
+    const graph::TensorType& type = block.graph.type(like);
+    schedule::Layout layout = block.layout_of(like);
+    if (!strides.empty()) layout.strides = std::move(strides);
     const BufferId id =
         add_buffer(BufferKind::view, program::none, bytes_of_type(type), block.name_of_value(like));
     program::Buffer& view = program_.buffers[id];
     // A part of a part is a part of the whole.
     view.base = root_of(program_, host);
-    view.offset = offset * block.element_bytes(like) + program_.buffers[host].offset;
+    view.offset = start * block.element_bytes(like) + program_.buffers[host].offset;
     view.reach = schedule::physical_elements(layout, type.shape) * block.element_bytes(like);
     return id;
   }
 
-  // Where a value of this run lies that a region writes: where an output has to be, inside a larger value, or alone.
+  // Where a value of this run lies: where an output has to be, inside a larger value, or alone.
   BufferId place_of(Block& block, Value v) {
     if (const auto it = block.buffers.find(v); it != block.buffers.end()) return it->second;
     BufferId id = program::none;
     const auto& places = block.plan.assemblies.places;
     if (const auto place = places.find(v); place != places.end())
-      id = add_view(block, place_of(block, place->second.host), place->second.host, place->second.start, v);
+      id = add_view(block, host_of(block, place->second), place->second.memory.linear.constant, v);
     else if (const std::optional<uint32_t> output = block.direct_output(v))
       id = tensor_in(block, block.outputs[*output], v);
     else
       id = add_buffer(BufferKind::arena, program::none, block.bytes_of_value(v), block.name_of_value(v));
     block.buffers.emplace(v, id);
     return id;
+  }
+
+  BufferId host_of(Block& block, const fusion::Place& place) {
+    const bool computed = graph::has_form(block.graph, place.host.node);
+    return computed ? place_of(block, place.host) : operand_buffer(block, place.host);
   }
 
   // Of a value that no region of a run computes, or an earlier one.
@@ -262,7 +265,7 @@ class ProgramBuilder {
       const bool is_step = !region.once && !region.assembled;
       run_steps.push_back(is_step ? static_cast<uint32_t>(program_.run_steps.size()) : program::none);
       if (region.assembled)
-        add_copies(block, region.region.nodes.front());
+        add_in_place(block, region.region.nodes.front());
       else if (!region.bodies.empty())
         add_control(block, region, calls[i]);
       else if (calls[i].kernel >= 0)
@@ -302,17 +305,24 @@ class ProgramBuilder {
                         [&](BufferId other) { return other != from && root_of(program_, other) == from; });
   }
 
-  // The parts of a concatenation that nobody could write in place.
-  void add_copies(Block& block, graph::NodeId whole) {
-    const Value value{whole, 0};
-    const BufferId host = place_of(block, value);
-    const std::vector<Dim> strides =
-        schedule::strides_of(block.layout_of(value), block.graph.type(value).shape);
-    for (const fusion::PartCopy& copy : block.plan.assemblies.copies) {
-      if (copy.whole != whole) continue;
+  // Of a concatenation, the parts that nobody could write in place are copied. Where divisions are left in where it
+  // lies, nobody reads it but what is in place, too.
+  void add_in_place(Block& block, graph::NodeId node) {
+    const Value value{node, 0};
+    const fusion::Assemblies& assemblies = block.plan.assemblies;
+    const auto place = assemblies.places.find(value);
+    if (place == assemblies.places.end() || schedule::is_strided(place->second.memory))
+      place_of(block, value);
+    for (const fusion::PartCopy& copy : assemblies.copies) {
+      if (copy.whole != node) continue;
       const BufferId from = operand_buffer(block, copy.part);
-      add_copy(block, from, copy.part, add_view(block, host, value, copy.start, copy.part),
-               block.layout_of(value).order, strides,
+      const Shape& shape = block.graph.type(copy.part).shape;
+      const std::vector<Dim> strides = schedule::strides_of(copy.to.memory, shape.size());
+      const std::vector<int> order =
+          schedule::with_strides(block.layout_of(copy.part).order, strides, shape).order;
+      const BufferId to =
+          add_view(block, host_of(block, copy.to), copy.to.memory.linear.constant, copy.part, strides);
+      add_copy(block, from, copy.part, to, order, strides,
                fmt::format("copy {} into {}", block.name_of_value(copy.part), block.name_of_value(value)));
     }
   }

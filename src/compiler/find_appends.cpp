@@ -68,8 +68,7 @@ class Finder {
 
   // Why it cannot grow in place; empty where it can.
   std::string obstacle(Value whole, Value past) const {
-    if (!fusion::can_be_assembled(graph_, sized_in_run_, whole.node))
-      return "only the run knows a size of it";
+    if (!fusion::can_be_in_place(graph_, sized_in_run_, whole.node)) return "only the run knows a size of it";
     if (in_one_piece_[whole.node] || in_one_piece_[past.node])
       return "a selection, sort, running sum or scatter reads it, and needs it in one piece";
     return {};

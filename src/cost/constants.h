@@ -22,6 +22,11 @@ inline constexpr double add_latency = 4;
 inline constexpr double load_cycles = 0.5, store_cycles = 1;
 // A lane that is loaded by itself: a scalar load and an insert.
 inline constexpr double lane_load_cycles = 1.5;
+// Lanes whole pages apart share one set of the cache, which holds a few of them: a line is fetched again for each lane
+// (measured: a gather from rows of 4 KiB, and a convolution that stores its columns into such rows).
+inline constexpr double conflict_bytes = 4096, conflict_load_cycles = 4, conflict_store_cycles = 16;
+// Lanes up to that far apart are taken from whole vectors.
+inline constexpr double longest_short_step = 4;
 // Division and remainder of an index, once per element that they are computed for (a multiplication by the inverse
 // for constants).
 inline constexpr double index_division_cycles = 6;

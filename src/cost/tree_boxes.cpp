@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "graph/form_index.h"
+#include "schedule/memory_index.h"
 
 namespace fusewise::cost {
 
@@ -216,10 +217,8 @@ const LinearIndex* TreeBoxes::address_of(NodeId node, const Read& read) const {
   const schedule::Layout layout =
       found != tree.layouts.end() ? found->second : schedule::row_major(static_cast<int>(shape.size()));
   if (!layout.blocks.empty()) return nullptr;
-  IndexExpr memory;
-  const std::vector<Dim> strides = schedule::strides_of(layout, shape);
-  for (size_t d = 0; d < strides.size(); ++d) graph::add_term(memory.linear, static_cast<int>(d), strides[d]);
-  std::optional<IndexExpr> composed = graph::substitute(memory, read.index, forms.form(node).axes);
+  std::optional<IndexExpr> composed =
+      graph::substitute(schedule::memory_index(layout, shape), read.index, forms.form(node).axes);
   if (!composed || !composed->quasi.empty()) return nullptr;
   address = std::move(composed->linear);
   return &*address;
@@ -363,7 +362,8 @@ namespace {
 Access access_at(double step) {
   if (step == 0) return Access::uniform;
   if (step == 1) return Access::contiguous;
-  return step == -1 ? Access::reversed : Access::scattered;  // or no number
+  if (std::isnan(step)) return Access::irregular;
+  return step == -1 ? Access::reversed : Access::scattered;
 }
 
 bool is_strided(const TreeBoxes& boxes, Value value) {
@@ -373,14 +373,20 @@ bool is_strided(const TreeBoxes& boxes, Value value) {
 
 }  // namespace
 
+double memory_step(const TreeBoxes& boxes, NodeId node, const Read& read,
+                   const std::map<NodeId, std::vector<double>>& steps) {
+  const auto it = steps.find(node);
+  const LinearIndex* address = boxes.address_of(node, read);
+  return it == steps.end() || !address ? irregular : linear_step(*address, it->second, boxes.usual);
+}
+
 Access access_of(const TreeBoxes& boxes, int s, NodeId node, const Read& read,
                  const std::map<NodeId, std::vector<double>>& steps, int lanes) {
   const auto it = steps.find(node);
   if (it == steps.end() || boxes.stage(s).vector_axis < 0) return Access::uniform;
   const Value operand = boxes.forms.operand(node, read);
-  if (const LinearIndex* address =
-          is_strided(boxes, operand) || divides(read) ? boxes.address_of(node, read) : nullptr)
-    return access_at(linear_step(*address, it->second, boxes.usual));
+  if ((is_strided(boxes, operand) || divides(read)) && boxes.address_of(node, read))
+    return access_at(memory_step(boxes, node, read, steps));
   const std::vector<double> found = read_steps(boxes, node, read, it->second, together(boxes, s, lanes));
   const Shape& shape = boxes.forms.graph->type(operand).shape;
   int contiguous = -1;
@@ -399,10 +405,12 @@ Access access_of(const TreeBoxes& boxes, int s, NodeId node, const Read& read,
   Access access = Access::uniform;
   for (size_t d = 0; d < found.size(); ++d) {
     if (found[d] == 0) continue;
+    if (std::isnan(found[d])) return Access::irregular;
     const bool inner = static_cast<int>(d) == contiguous;
-    if (access != Access::uniform || !inner || std::isnan(found[d]) || std::abs(found[d]) != 1)
-      return Access::scattered;
-    access = found[d] == 1 ? Access::contiguous : Access::reversed;
+    if (access != Access::uniform || !inner || std::abs(found[d]) != 1)
+      access = Access::scattered;
+    else
+      access = found[d] == 1 ? Access::contiguous : Access::reversed;
   }
   return access;
 }

@@ -84,14 +84,19 @@ class TreeBoxes {
 double volume(const Extents& extents);
 bool divides(const graph::Read& read);  // some dimension's index is found by divisions
 
-// How the address of what a stage reads changes from one lane to the next.
-enum class Access : uint8_t { uniform, contiguous, reversed, scattered };
+// How the address of what a stage reads changes from one lane to the next: by 0, 1, -1, another number that is the same
+// for all, or in no such way.
+enum class Access : uint8_t { uniform, contiguous, reversed, scattered, irregular };
 
 // Per inlined node of stage `s` and the stage's own node: the steps of its axes when the lane advances by one;
 // NaN where there is no fixed step.
 std::map<NodeId, std::vector<double>> lane_steps(const TreeBoxes& boxes, int s, int lanes);
 Access access_of(const TreeBoxes& boxes, int s, NodeId node, const graph::Read& read,
                  const std::map<NodeId, std::vector<double>>& steps, int lanes);
+
+// Elements of memory from one lane to the next; NaN where that is not known.
+double memory_step(const TreeBoxes& boxes, NodeId node, const graph::Read& read,
+                   const std::map<NodeId, std::vector<double>>& steps);
 
 // The parts of the price, each adding what one phase takes to the estimate.
 void add_work(const TreeBoxes& boxes, int phase, const machine::Machine& machine, Estimate& estimate);

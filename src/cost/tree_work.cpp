@@ -327,8 +327,9 @@ class StageWork {
       n = points_ / along_;
     }
     double cycles = 0;
-    if (access == Access::scattered)
-      cycles = lanes_ * lane_load_cycles;
+    if (access == Access::scattered || access == Access::irregular)
+      cycles = apart_cycles(memory_step(boxes_, node, read, steps_), boxes_.forms.operand(node, read),
+                            load_cycles, lane_load_cycles, conflict_load_cycles);
     else if (!in_tile)
       cycles = load_cycles;
     estimate_.cycles.memory_access += n * cycles;
@@ -345,8 +346,28 @@ class StageWork {
             });
         const double times = fixed ? n / boxes_.reduction_points(s_) : n;
         estimate_.cycles.shuffle +=
-            times * divisions * index_division_cycles * (access == Access::scattered ? lanes_ : 1);
+            times * divisions * index_division_cycles * (access == Access::irregular ? lanes_ : 1);
       }
+  }
+
+  // Elements of memory between neighbours along an axis of the result; NaN where it does not lie at strides.
+  double stride_of(int axis) const {
+    const Shape& shape = boxes_.forms.graph->type({stage_.node, 0}).shape;
+    const auto layout = boxes_.tree.layouts.find({stage_.node, 0});
+    const bool in_memory = stage_.placement == Placement::memory;
+    if (!in_memory || (layout != boxes_.tree.layouts.end() && !layout->second.blocks.empty())) return NAN;
+    const std::vector<Dim> strides = schedule::strides_of(
+        layout != boxes_.tree.layouts.end() ? layout->second
+                                            : schedule::row_major(static_cast<int>(shape.size())),
+        shape);
+    return static_cast<double>(schedule::usual_value(strides[static_cast<size_t>(axis)], boxes_.usual));
+  }
+
+  // Of a vector whose lanes lie `step` elements apart.
+  double apart_cycles(double step, graph::Value value, double whole, double lane, double conflict) const {
+    if (step >= 2 && step <= longest_short_step && step < lanes_) return step * (whole + shuffle_cycles);
+    const double bytes = step * bits_of(boxes_.forms.graph->type(value).element) / 8;
+    return lanes_ * (std::fmod(bytes, conflict_bytes) == 0 ? conflict : lane);
   }
 
   void stores() {
@@ -364,7 +385,11 @@ class StageWork {
     }
     const bool vector = stage_.vector_axis >= 0 && stage_.vector_axis < form_.parallel_axes();
     const bool whole = vector && contiguous == stage_.vector_axis;
-    estimate_.cycles.memory_access += elements * (whole ? store_cycles * waste_ / lanes_ : store_cycles);
+    double cycles = vector ? store_cycles : store_cycles * lanes_;
+    if (vector && !whole)
+      cycles = apart_cycles(stride_of(stage_.vector_axis), {stage_.node, 0}, store_cycles, store_cycles,
+                            conflict_store_cycles);
+    estimate_.cycles.memory_access += elements / lanes_ * cycles * (whole ? waste_ : 1);
   }
 };
 

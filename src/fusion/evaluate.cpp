@@ -136,9 +136,34 @@ void Evaluator::try_reduction_forms(const schedule::RegionForms& forms, const Ti
   }
 }
 
+// What computes elements one by one either reads or writes across rows, where they differ. Concatenations are left out,
+// whose loops are split at their pieces, and so is what moves elements and computes nothing: a contraction that reads
+// them where they lie gains less than its price says by having them moved first.
+void Evaluator::try_other_vectors(const schedule::RegionForms& forms, TileOptions tiles,
+                                  const Schedule& schedule, Evaluated& best) {
+  bool computes = false;
+  for (NodeId node : forms.region.nodes) {
+    const cost::NodeFacts& facts = context_.facts.at(node);
+    if (facts.accumulates || facts.pieces) return;
+    computes = computes || !facts.view;
+  }
+  if (!computes) return;
+  tiles.along_inputs = true;
+  const Schedule other = choose_schedule(forms, context_.options->layouts, context_.options->machine, tiles);
+  const auto same_axes = [](const schedule::StageChoice& a, const schedule::StageChoice& b) {
+    return a.node == b.node && a.vector_axis == b.vector_axis;
+  };
+  if (std::equal(other.stages.begin(), other.stages.end(), schedule.stages.begin(), schedule.stages.end(),
+                 same_axes))
+    return;
+  Evaluated evaluated = price(context_, forms.region, forms, other);
+  if (evaluated.verdict && better_form(evaluated.estimate, best.estimate)) best = std::move(evaluated);
+}
+
 Evaluated Evaluator::with_tiles(const schedule::RegionForms& forms, const TileOptions& tiles) {
   Schedule schedule = choose_schedule(forms, context_.options->layouts, context_.options->machine, tiles);
   Evaluated result = price(context_, forms.region, forms, schedule);
+  if (result.verdict) try_other_vectors(forms, tiles, schedule, result);
   if (result.verdict) try_reduction_forms(forms, tiles, std::move(schedule), result);
   return result;
 }

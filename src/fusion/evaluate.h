@@ -30,6 +30,8 @@ class Evaluator {
  private:
   bool better_form(const cost::Estimate& other, const cost::Estimate& best) const;
   Evaluated with_tiles(const schedule::RegionForms& forms, const TileOptions& tiles);
+  void try_other_vectors(const schedule::RegionForms& forms, TileOptions tiles,
+                         const schedule::Schedule& schedule, Evaluated& best);
   void try_reduction_forms(const schedule::RegionForms& forms, const TileOptions& tiles,
                            schedule::Schedule schedule, Evaluated& best);
 

@@ -74,6 +74,7 @@ class PlanIndex {
     const CutEdge* cut = cut_between(a, b);
     row.reason = cut ? cut->reason : "stored";
     row.detail = cut ? cut->detail : "the tensor is stored";
+    row.detail += move_words(plan_.assemblies, from, to);
     row.ms_now = (a >= 0 ? ms_of(a) : 0) + (b >= 0 ? ms_of(b) : 0);
     row.ms_if_fused.reset();
     if (cut && cut->fused_microseconds > 0) row.ms_if_fused = cut->fused_microseconds / 1e3;

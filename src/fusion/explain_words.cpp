@@ -23,7 +23,8 @@ constexpr Need needs[] = {
     {"forbidden", "the edge to be allowed again"},
     {"barrier", "the tensor not to be asked for as stored"},
     {"once", "nothing: the constant part runs when the model is loaded, not in every run"},
-    {"in-place", "nothing: no copy is made, the part lies in the concatenation from the start"},
+    {"in-place", "nothing: no copy is made, the tensor is written to where it belongs from the start"},
+    {"view", "nothing: no copy is made, the view is read where its operand lies"},
     {"assembled", "nothing: no copy is made, the concatenation is read where its parts were written"},
     {"part-input", "--in-place, where the caller keeps the input and the concatenation in the same memory"},
     {"part-grown", "nothing: where the caller keeps both in one array, nothing is copied"},
@@ -34,6 +35,8 @@ constexpr Need needs[] = {
     {"part-alone",
      "nothing: steps that are no loops over independent elements want their tensors in one piece"},
     {"alone", "nothing: it is a step of its own"},
+    {"part-strides", "nothing: the elements would lie in an order that no reader of rows wants"},
+    {"part-view", "the tensor not to be a view of one that lies elsewhere"},
     {"cycle", "the kernel in between to be part of the group as well"},
     {"region-size", "a smaller group around them"},
     {"arguments", "fewer tensors at the group's border"},
@@ -64,6 +67,19 @@ std::string needs_of(const ExplainRow& row) {
   const auto it =
       std::find_if(std::begin(needs), std::end(needs), [&](const Need& n) { return n.reason == row.reason; });
   return it == std::end(needs) ? std::string() : std::string(it->needs);
+}
+
+std::string move_words(const Assemblies& assemblies, graph::NodeId from, graph::NodeId to) {
+  for (const graph::NodeId node : {to, from}) {
+    const auto price = assemblies.prices.find(node);
+    if (price == assemblies.prices.end()) continue;
+    const char* words =
+        assemblies.in_place(node)
+            ? "; the kernels around take {:.4g} ms with it in place, with kernels for it {:.4g} ms"
+            : "; with it in place the kernels around would take {:.4g} ms, as it is {:.4g} ms";
+    return fmt::format(fmt::runtime(words), price->second.in_place / 1e3, price->second.apart / 1e3);
+  }
+  return {};
 }
 
 std::string kernel_title(const graph::Graph& graph, const graph::Region& region, int number) {

@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "fusion/layouts.h"
 #include "fusion/model_nodes.h"
 #include "fusion/node_keys.h"
 #include "fusion/schedule_json.h"
+#include "schedule/memory_index.h"
 
 namespace fusewise::fusion {
 
@@ -135,23 +137,33 @@ void write_plan(const graph::Graph& graph, const FusionPlan& plan, Members& memb
   for (const auto& [value, layout] : plan.layouts)
     if (!layout.is_row_major())
       members.item({{"value", keys.key_of(value.node)}, {"layout", layout.to_string()}});
-  // Where parts of concatenations lie: nobody has to state it, it follows from the groups that are assembled.
+  // Where values lie that share the memory of others: nobody has to state it, it follows from the groups that are
+  // assembled.
   members.list("places");
-  const auto start_text = [](const std::vector<Dim>& start) {
-    Json list = Json::array();
-    for (const Dim& d : start) list.push_back(d.to_string());
-    return list;
+  const auto place_to_json = [&](Json row, const Value& value, const Place& place) {
+    row["in"] = keys.key_of(place.host.node);
+    if (!schedule::is_strided(place.memory)) return row;  // parts lie there, not the value as a whole
+    row["offset"] = place.memory.linear.constant.to_string();
+    row["strides"] = Json::array();
+    for (const Dim& d : schedule::strides_of(place.memory, graph.type(value).shape.size()))
+      row["strides"].push_back(d.to_string());
+    return row;
   };
   for (const auto& [value, place] : plan.assemblies.places)
-    members.item({{"value", keys.key_of(value.node)},
-                  {"in", keys.key_of(place.host.node)},
-                  {"start", start_text(place.start)}});
-  for (const PartCopy& copy : plan.assemblies.copies)
-    members.item({{"value", keys.key_of(copy.part.node)},
-                  {"copied_to", keys.key_of(copy.whole)},
-                  {"start", start_text(copy.start)},
-                  {"reason", copy.reason},
-                  {"detail", copy.detail}});
+    members.item(place_to_json({{"value", keys.key_of(value.node)}}, value, place));
+  for (const PartCopy& copy : plan.assemblies.copies) {
+    Json row = {{"value", keys.key_of(copy.part.node)}, {"copied_to", keys.key_of(copy.whole)}};
+    row["reason"] = copy.reason;
+    row["detail"] = copy.detail;
+    members.item(place_to_json(std::move(row), copy.part, copy.to));
+  }
+  // Both prices of what moves elements.
+  members.list("moves");
+  for (const auto& [node, price] : plan.assemblies.prices)
+    members.item({{"node", keys.key_of(node)},
+                  {"in_place", plan.assemblies.in_place(node)},
+                  {"us_in_place", price.in_place},
+                  {"us_apart", price.apart}});
   members.list("cuts");
   for (const CutEdge& cut : plan.cuts) {
     Json row = {{"from", keys.key_of(cut.from)},
@@ -183,7 +195,7 @@ namespace {
 class PlanReader {
  public:
   PlanReader(const graph::Graph& graph, const machine::Machine& machine)
-      : graph_(graph), machine_(machine), keys_(graph) {}
+      : graph_(graph), machine_(machine), keys_(graph), constant_(constant_only(graph)) {}
 
   PlanConstraints read(std::string_view text) { return read(Json::parse(text, nullptr, false)); }
 
@@ -218,6 +230,7 @@ class PlanReader {
   const graph::Graph& graph_;
   const machine::Machine& machine_;
   const NodeKeys keys_;
+  const std::vector<bool> constant_;
   PlanConstraints result_;
 
   void read_group(const Json& json, const std::string& where, bool same_machine, bool& dropped) {
@@ -232,10 +245,14 @@ class PlanReader {
       for (uint32_t model_node : resolve_model_nodes(graph_, name.get<std::string>()))
         for (graph::NodeId node : keys_.primitives_of(model_node)) in_order.push_back(node);
     if (json.value("assembled", false)) {
-      // Of a model node, what the rewrites have left of its concatenation: perhaps nothing.
-      std::erase_if(in_order, [&](graph::NodeId node) { return graph_.node(node).op != graph::Op::concat; });
+      // Of a model node, what the rewrites have left of its concatenation or view: perhaps nothing.
+      std::erase_if(in_order, [&](graph::NodeId node) {
+        return constant_[node] ||
+               (graph_.node(node).op != graph::Op::concat && !is_movable_view(graph_, node));
+      });
       if (in_order.empty() && !json.contains("members"))
-        throw UserError(fmt::format("{} is assembled and names something else than a concatenation", where));
+        throw UserError(fmt::format(
+            "{} is assembled and names something else than a concatenation or a view of one tensor", where));
       result_.assembled.insert(in_order.begin(), in_order.end());
       return;
     }

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cost/lower_bound.h"
-#include "fusion/choose_wholes.h"
+#include "fusion/choose_in_place.h"
 #include "fusion/cuts.h"
 #include "fusion/layouts.h"
 #include "fusion/peak_memory.h"
@@ -57,7 +57,8 @@ class Planner {
     plan_.appends = context_.options->appends;
     plan_.machine = context_.options->machine.name;
     plan_.notes = context_.options->constraints.notes;
-    for (NodeId whole : plan_.assemblies.wholes) fixed_[whole] = true;
+    for (const auto* nodes : {&plan_.assemblies.wholes, &plan_.assemblies.views})
+      for (NodeId node : *nodes) fixed_[node] = true;
     apply_groups();
     search();
     for (int cluster : partition_.order()) finish(cluster);
@@ -166,8 +167,8 @@ class Planner {
       const int c = work.back();
       work.pop_back();
       const std::vector<NodeId> nodes = partition_.nodes_of_part(c);
-      if (plan_.assemblies.wholes.count(nodes.front())) {
-        add_whole(nodes.front());
+      if (plan_.assemblies.in_place(nodes.front())) {
+        add_in_place(nodes.front());
         continue;
       }
       if (context_.is_control(nodes.front())) {
@@ -322,13 +323,13 @@ class Planner {
     if (wanted_ == Wanted::plan) plan_.regions.push_back(std::move(planned));
   }
 
-  // It may run once its parts are there, and those who read it behind it; but it has no kernel.
-  void add_whole(NodeId whole) {
+  // It may run once its operands are there, and those who read it behind it; but it has no kernel.
+  void add_in_place(NodeId node) {
     PlannedRegion planned;
-    planned.region.nodes = {whole};
-    planned.region.outputs = {{whole, 0}};
+    planned.region.nodes = {node};
+    planned.region.outputs = {{node, 0}};
     planned.assembled = true;
-    planned.predicted_microseconds = copy_microseconds(context_, whole);
+    planned.predicted_microseconds = copy_microseconds(context_, node);
     add(std::move(planned));
   }
 
@@ -436,34 +437,41 @@ FusionPlan best_plan(const graph::Graph& graph, const PlanOptions& options, cons
   std::set<NodeId> always = options.constraints.assembled;
   for (const Append& append : options.appends) always.insert(append.whole.node);
   const std::vector<bool> late = sized_in_run(graph);
-  for (NodeId whole : always)
-    if (!can_be_assembled(graph, late, whole))
+  for (NodeId node : always)
+    if (!can_be_in_place(graph, late, node))
       throw UnsupportedError(
-          "not supported yet: only the run knows a size of " + describe(graph, whole) +
+          "not supported yet: only the run knows a size of " + describe(graph, node) +
           ", which therefore cannot be put together in place; leave it out of the plan file");
-  const auto planned = [&](FusionMode mode, const std::set<NodeId>& wholes, Wanted wanted) {
-    PlanOptions changed = with_wholes(graph, options, wholes);
+  const auto planned = [&](FusionMode mode, const std::set<NodeId>& in_place, Wanted wanted) {
+    PlanOptions changed = with_in_place(graph, options, in_place);
     changed.mode = mode;
     return plan_once(graph, changed, facts, bodies, wanted);
   };
   FusionPlan plan = planned(options.mode, always, Wanted::plan);
   if (options.mode != FusionMode::on || !options.constraints.groups.empty()) return plan;
-  const std::set<NodeId> wholes =
-      options.assemble ? choose_wholes(graph, options, always, plan, facts) : always;
-  if (wholes != always) {
-    FusionPlan assembled = planned(FusionMode::on, wholes, Wanted::plan);
-    assembled.candidates += plan.candidates;
-    const double memory = peak_bytes(graph, plan, facts), then = peak_bytes(graph, assembled, facts);
-    if (then > memory * most_memory_growth)
-      plan.notes.push_back(
-          "concatenations are not put together in place: that would take more memory at once");
-    else if (assembled.predicted_microseconds <= plan.predicted_microseconds)
-      plan = std::move(assembled);
-  }
+  // The same plan with what moves elements in place, if that is cheaper.
+  const auto moved = [&](FusionMode mode, FusionPlan first) {
+    if (!options.assemble) return first;
+    MovePrices prices;
+    const std::set<NodeId> in_place = choose_in_place(graph, options, always, first, facts, prices);
+    if (in_place != always) {
+      FusionPlan assembled = planned(mode, in_place, Wanted::plan);
+      assembled.candidates += first.candidates;
+      const double memory = peak_bytes(graph, first, facts), then = peak_bytes(graph, assembled, facts);
+      if (then > memory * most_memory_growth)
+        first.notes.push_back(
+            "concatenations and views are not put in place: that would take more memory at once");
+      else if (assembled.predicted_microseconds <= first.predicted_microseconds)
+        first = std::move(assembled);
+    }
+    first.assemblies.prices = std::move(prices);
+    return first;
+  };
+  plan = moved(FusionMode::on, std::move(plan));
   // Greedy merges can end above where they began: the plan is never dearer than the unfused ones.
   for (const FusionMode mode : {FusionMode::operators, FusionMode::off}) {
     if (planned(mode, always, Wanted::price).predicted_microseconds >= plan.predicted_microseconds) continue;
-    FusionPlan other = planned(mode, always, Wanted::plan);
+    FusionPlan other = moved(mode, planned(mode, always, Wanted::plan));
     other.mode = FusionMode::on;
     other.candidates += plan.candidates;
     other.notes.push_back("an unfused plan is priced lower than the greedy one and taken instead");

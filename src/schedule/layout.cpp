@@ -126,9 +126,15 @@ Layout with_strides(std::vector<int> order, std::vector<Dim> strides, const Shap
 Dim physical_elements(const Layout& layout, const Shape& shape) {
   Dim elements = 1;
   if (!layout.strides.empty()) {
-    for (size_t d = 0; d < shape.size(); ++d) elements = elements + (shape[d] - Dim(1)) * layout.strides[d];
-    // Nothing at all where one extent is 0.
-    return elements * min(product(shape), Dim(1));
+    // Nothing at all where one extent is 0, but of those along which all read the same element: kernels read that
+    // before they know of how many.
+    Dim different = 1;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (layout.strides[d].is(0)) continue;
+      elements = elements + (shape[d] - Dim(1)) * layout.strides[d];
+      different = different * shape[d];
+    }
+    return elements * min(different, Dim(1));
   }
   for (int dim : layout.order) {
     Dim extent = shape[static_cast<size_t>(dim)];

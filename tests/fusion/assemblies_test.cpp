@@ -2,12 +2,13 @@
 #include "fusion/assemblies.h"
 
 #include "base/error.h"
-#include "fusion/choose_wholes.h"
+#include "fusion/choose_in_place.h"
 #include "fusion/explain.h"
 #include "fusion/layouts.h"
 #include "fusion/peak_memory.h"
 #include "fusion/plan_json.h"
 #include "planner_testing.h"
+#include "schedule/memory_index.h"
 
 namespace fusewise::fusion {
 namespace {
@@ -18,13 +19,27 @@ Assemblies place_all(const Graph& graph, const schedule::Layouts& layouts = {}) 
   std::set<NodeId> wholes;
   for (NodeId n = 0; n < graph.size(); ++n)
     if (graph.node(n).op == graph::Op::concat) wholes.insert(n);
-  return place_parts(graph, wholes, constant_only(graph), layouts);
+  return place_in_memory(graph, wholes, constant_only(graph), layouts);
 }
 
 std::vector<std::string> reasons(const Assemblies& assemblies) {
   std::vector<std::string> result;
   for (const PartCopy& copy : assemblies.copies) result.push_back(copy.reason);
   return result;
+}
+
+// Where a value lies: the host, the first element, the strides.
+struct At {
+  Value host;
+  Dim offset;
+  std::vector<Dim> strides;
+  friend bool operator==(const At&, const At&) = default;
+};
+At at(const Graph& graph, const Assemblies& assemblies, Value v) {
+  const Place& place = assemblies.places.at(v);
+  EXPECT_TRUE(schedule::is_strided(place.memory));
+  return {place.host, place.memory.linear.constant,
+          schedule::strides_of(place.memory, graph.type(v).shape.size())};
 }
 
 Value work(GraphBuilder& b, Value x) { return b.map(ScalarOp::exp, {x}); }
@@ -41,15 +56,14 @@ TEST(Assemblies, GrowingConcatenationsShareTheLastOne) {
   }
   const Assemblies assemblies = place_all(graph);
   EXPECT_TRUE(assemblies.copies.empty());
-  int64_t at = 0;
+  const Dim row = b.shape(wholes.back())[1] * 5;
+  int64_t begin = 0;
   for (Value part : parts) {
-    const Place& place = assemblies.places.at(part);
-    EXPECT_EQ(place.host, wholes.back());
-    EXPECT_THAT(place.start, ElementsAre(Dim(0), Dim(at), Dim(0)));
-    at += b.shape(part)[1].value();
+    EXPECT_EQ(at(graph, assemblies, part), (At{wholes.back(), begin * 5, {row, 5, 1}}));
+    begin += b.shape(part)[1].value();
   }
   for (size_t i = 0; i + 1 < wholes.size(); ++i)
-    EXPECT_EQ(assemblies.places.at(wholes[i]), (Place{wholes.back(), {0, 0, 0}}));
+    EXPECT_EQ(at(graph, assemblies, wholes[i]), (At{wholes.back(), 0, {row, 5, 1}}));
   EXPECT_FALSE(assemblies.places.count(wholes.back()));
   const schedule::Layouts layouts = with_places({}, graph, assemblies);
   EXPECT_THAT(layouts.at(parts[2]).strides, ElementsAre(b.shape(wholes.back())[1] * 5, Dim(5), Dim(1)));
@@ -95,10 +109,10 @@ TEST(Assemblies, AConcatenationInsideOfAnotherAddsUpItsStarts) {
   const Value p = work(b, x), q = b.map(ScalarOp::neg, {x}), r = b.map(ScalarOp::abs, {b.concat({p, q}, 0)});
   const Value inner = b.concat({p, q}, 0), outer = b.concat({r, inner}, 1);
   b.output(work(b, outer), "y");
-  const Assemblies assemblies = place_parts(graph, {inner.node, outer.node}, constant_only(graph), {});
+  const Assemblies assemblies = place_in_memory(graph, {inner.node, outer.node}, constant_only(graph), {});
   EXPECT_TRUE(assemblies.copies.empty());
-  EXPECT_EQ(assemblies.places.at(q), (Place{outer, {4, 6}}));
-  EXPECT_EQ(assemblies.places.at(inner), (Place{outer, {0, 6}}));
+  EXPECT_EQ(at(graph, assemblies, q), (At{outer, 4 * 12 + 6, {12, 1}}));
+  EXPECT_EQ(at(graph, assemblies, inner), (At{outer, 6, {12, 1}}));
 }
 
 TEST(Assemblies, WhatSomebodyElseOwnsIsCopiedAndSaysWhy) {
@@ -120,7 +134,7 @@ TEST(Assemblies, WhatSomebodyElseOwnsIsCopiedAndSaysWhy) {
                                                "part-shared", "part-layout"));
   EXPECT_FALSE(assemblies.places.count(x));
   EXPECT_EQ(assemblies.places.size(), 2u);
-  EXPECT_THAT(assemblies.copies[2].start, ElementsAre(Dim(0), Dim(8)));
+  EXPECT_EQ(assemblies.copies[2].to.memory.linear.constant, Dim(8));
 }
 
 TEST(Assemblies, AnOutputLiesInNoLargerOne) {

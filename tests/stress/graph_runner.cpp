@@ -15,6 +15,7 @@
 #include "kernel/interpreter.h"
 #include "kernel/passes/pipeline.h"
 #include "runtime/executable.h"
+#include "schedule/memory_index.h"
 #include "schedule/tree.h"
 #include "session/verify.h"
 #include "stress/interpreted_program.h"
@@ -133,7 +134,7 @@ class Attempt {
     if (!(bound <= price * (1 + 1e-9)))
       throw InternalError(
           fmt::format("a plan is priced {} us, below what no plan can undercut, {} us", price, bound));
-    if (settings_.plan != 0) take_random_plan(planned, settings_.plan);
+    if (settings_.plan != 0) take_random_plan(planned, case_.symbols, settings_.plan);
     if (seen) count(planned, *seen);
     compiler::KernelSet kernels(options_);
     const std::vector<compiler::KernelCall> calls = kernels.add(planned.graph, planned.plan);
@@ -160,25 +161,6 @@ class Attempt {
   const GraphSettings& settings_;
   int runs_;
   compiler::CompileOptions options_;
-
-  // Concatenations are computed like any other node. Bodies have random plans as well.
-  void take_random_plan(compiler::Planned& planned, uint64_t seed) const {
-    planned.plan.assemblies = {};
-    for (auto it = planned.plan.layouts.begin(); it != planned.plan.layouts.end();) {
-      it->second.strides.clear();
-      it = it->second.is_row_major() ? planned.plan.layouts.erase(it) : std::next(it);
-    }
-    planned.plan.regions = random_regions(planned, case_.symbols, seed);
-    for (fusion::PlannedRegion& region : planned.plan.regions)
-      for (size_t b = 0; b < region.bodies.size(); ++b) {
-        compiler::Planned body;
-        body.graph = *planned.graph.node(region.region.nodes.front()).bodies[b];
-        body.plan = std::move(region.bodies[b]);
-        body.plan_options = planned.plan_options;
-        take_random_plan(body, seed + 1 + b);
-        region.bodies[b] = std::move(body.plan);
-      }
-  }
 
   static std::shared_ptr<ThreadPool> pool_of(int threads) {
     static std::map<int, std::shared_ptr<ThreadPool>> pools;
@@ -243,9 +225,13 @@ class Attempt {
   }
 
   static void count(const compiler::Planned& planned, Counts& seen) {
+    for (const auto& [value, place] : planned.plan.assemblies.places)
+      if (!schedule::is_strided(place.memory)) ++seen["plan values whose parts alone have a place"];
+    for (const fusion::PartCopy& copy : planned.plan.assemblies.copies) ++seen["plan copies " + copy.reason];
     std::vector<int> computed(planned.graph.size(), 0);
     for (const fusion::PlannedRegion& r : planned.plan.regions) {
-      ++seen[r.assembled ? "plan concatenations in place" : "plan regions"];
+      const bool whole = planned.plan.assemblies.wholes.contains(r.region.nodes[0]);
+      ++seen[whole ? "plan concatenations in place" : r.assembled ? "plan views in place" : "plan regions"];
       seen["plan nodes in regions"] += static_cast<int64_t>(r.region.nodes.size());
       if (r.region.outputs.size() > 1) ++seen["plan regions of several outputs"];
       if (r.once) ++seen["plan once regions"];

@@ -7,6 +7,7 @@
 #include "compiler/random_schedule.h"
 #include "cost/facts.h"
 #include "cost/tree_price.h"
+#include "fusion/choose_in_place.h"
 #include "fusion/plain_schedule.h"
 #include "fusion/tiles/choose_schedule.h"
 #include "graph/form.h"
@@ -84,7 +85,8 @@ class Chooser {
     const graph::Node& node = graph_.node(v.node);
     return node.op == graph::Op::result ? node.operands[0].node : v.node;
   }
-  bool alone(NodeId node) const { return graph::stands_alone(graph_, node); }
+  bool in_place(NodeId node) const { return planned_.plan.assemblies.in_place(node); }
+  bool alone(NodeId node) const { return graph::stands_alone(graph_, node) || in_place(node); }
 
   // Producers before consumers; empty where clusters wait for each other.
   std::vector<int> order() const {
@@ -199,6 +201,7 @@ class Chooser {
       std::reverse(planned.region.nodes.begin(), planned.region.nodes.end());
       std::reverse(planned.region.outputs.begin(), planned.region.outputs.end());
       planned.once = once_[planned.region.nodes.front()];
+      planned.assembled = in_place(planned.region.nodes.front());
       if (!alone(planned.region.nodes.front()) && !schedule(planned)) {
         take_apart(c, planned.region);
         return std::nullopt;
@@ -258,11 +261,46 @@ class Chooser {
   }
 };
 
+bool can_move(const graph::Graph& graph, const schedule::Layouts& layouts, NodeId node) {
+  const auto in_blocks = [&](Value v) {
+    const auto it = layouts.find(v);
+    return it != layouts.end() && !it->second.blocks.empty();
+  };
+  if (graph.node(node).op != graph::Op::concat && !fusion::is_movable_view(graph, node)) return false;
+  const std::vector<Value>& operands = graph.node(node).operands;
+  return bits_of(graph.type({node, 0}).element) % 8 == 0 && !in_blocks({node, 0}) &&
+         std::none_of(operands.begin(), operands.end(), in_blocks);
+}
+
 }  // namespace
 
-std::vector<fusion::PlannedRegion> random_regions(const compiler::Planned& planned,
-                                                  const SymbolValues& symbols, uint64_t seed) {
-  return Chooser(planned, symbols, seed).choose();
+void take_random_plan(compiler::Planned& planned, const SymbolValues& symbols, uint64_t seed) {
+  fusion::PlanOptions options = planned.plan_options;
+  options.assemblies = {};
+  options.layouts = planned.plan.layouts;
+  for (auto it = options.layouts.begin(); it != options.layouts.end();) {
+    it->second.strides.clear();
+    it = it->second.is_row_major() ? options.layouts.erase(it) : std::next(it);
+  }
+  Random random(~seed);
+  const int percent = random.one_of({0, 30, 80, 100});
+  std::set<NodeId> moved;
+  for (NodeId n = 0; n < planned.graph.size(); ++n)
+    if (random.chance(percent) && can_move(planned.graph, options.layouts, n)) moved.insert(n);
+  options = fusion::with_in_place(planned.graph, options, moved);
+  planned.plan.assemblies = options.assemblies;
+  planned.plan.layouts = options.layouts;
+  planned.plan.regions = Chooser(planned, symbols, seed).choose();
+  // Bodies have random plans as well.
+  for (fusion::PlannedRegion& region : planned.plan.regions)
+    for (size_t b = 0; b < region.bodies.size(); ++b) {
+      compiler::Planned body;
+      body.graph = *planned.graph.node(region.region.nodes.front()).bodies[b];
+      body.plan = std::move(region.bodies[b]);
+      body.plan_options = planned.plan_options;
+      take_random_plan(body, symbols, seed + 1 + b);
+      region.bodies[b] = std::move(body.plan);
+    }
 }
 
 }  // namespace fusewise::test

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 
@@ -9,6 +11,9 @@ namespace fusewise::codegen {
 using kernel::Expr;
 using kernel::ExprKind;
 using llvm::Value;
+
+// A vector of lanes further apart is put together lane by lane.
+static constexpr int64_t longest_short_stride = 4;
 
 uint32_t PhaseEmitter::root_of(uint32_t buffer) const {
   while (sources_[buffer] != buffer) buffer = sources_[buffer];
@@ -65,18 +70,20 @@ Value* PhaseEmitter::address(uint32_t buffer, ExprId index) {
   return b_.CreateGEP(type, base, value(index));
 }
 
-Value* PhaseEmitter::masked_scalar_load(const Expr& expr) {
-  // A lane that is masked off reads a zero of ours: no branch.
-  const char* name = "fusewise.zero";
-  llvm::GlobalVariable* zero = module_.getNamedGlobal(name);
-  if (zero == nullptr) {
-    zero = new llvm::GlobalVariable(module_, b_.getInt64Ty(), true, llvm::GlobalValue::PrivateLinkage,
-                                    b_.getInt64(0), name);
-    zero->setAlignment(llvm::Align(8));
+// What is masked off as a whole reads zeros of ours: no branch, and no address that may lie outside of all memory, which
+// costs a hundred times what a load does although it is masked.
+Value* PhaseEmitter::masked_whole(Value* mask, Value* pointer, llvm::Type* type) {
+  const char* name = "fusewise.zeros";
+  constexpr uint64_t most_bytes = 512;
+  check(module_.getDataLayout().getTypeStoreSize(type) <= most_bytes, "a vector is longer than the zeros");
+  llvm::GlobalVariable* zeros = module_.getNamedGlobal(name);
+  if (zeros == nullptr) {
+    auto* array = llvm::ArrayType::get(b_.getInt8Ty(), most_bytes);
+    zeros = new llvm::GlobalVariable(module_, array, true, llvm::GlobalValue::PrivateLinkage,
+                                     llvm::Constant::getNullValue(array), name);
+    zeros->setAlignment(llvm::Align(64));
   }
-  Value* mask = value(expr.b);
-  Value* pointer = b_.CreateSelect(mask, address(static_cast<uint32_t>(expr.value), expr.a), zero);
-  return b_.CreateAlignedLoad(memory_type(expr.type.element), pointer, alignment_of(expr.type.element));
+  return b_.CreateSelect(mask, pointer, zeros);
 }
 
 Value* PhaseEmitter::gather(const Expr& expr, Value* mask) {
@@ -88,6 +95,80 @@ Value* PhaseEmitter::gather(const Expr& expr, Value* mask) {
                                llvm::Constant::getNullValue(type));
 }
 
+// Lanes that lie a short stride apart: the whole vectors that span them, lane i in vector `i.first` at `i.second`, which
+// begin `starts` elements behind the first lane. None reaches beyond the last lane.
+struct PhaseEmitter::ShortStride {
+  std::vector<int64_t> starts;
+  std::vector<std::pair<size_t, int>> lanes;
+};
+
+std::optional<PhaseEmitter::ShortStride> PhaseEmitter::short_stride(ExprId index, int lanes) const {
+  const Expr& ramp = kernel_.expr(index);
+  if (ramp.kind != ExprKind::ramp || ramp.value < 2 || ramp.value > longest_short_stride ||
+      ramp.value >= lanes)
+    return std::nullopt;
+  ShortStride result;
+  const int64_t last = (lanes - 1) * ramp.value;
+  for (int64_t v = 0; v < ramp.value; ++v) result.starts.push_back(std::min(v * lanes, last + 1 - lanes));
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    const int64_t place = lane * ramp.value;
+    const auto vector = static_cast<size_t>(std::min(place / lanes, ramp.value - 1));
+    result.lanes.emplace_back(vector, static_cast<int>(place - result.starts[vector]));
+  }
+  return result;
+}
+
+// Whole vectors, of which every few-th lane is taken.
+Value* PhaseEmitter::strided_load(const Expr& expr, const ShortStride& stride) {
+  const auto buffer = static_cast<uint32_t>(expr.value);
+  llvm::Type* element = memory_type(expr.type.element);
+  auto* type = llvm::FixedVectorType::get(element, expr.type.lanes);
+  Value* base = address(buffer, kernel_.expr(expr.a).a);
+  Value* result = nullptr;
+  for (size_t v = 0; v < stride.starts.size(); ++v) {
+    Value* pointer = b_.CreateGEP(element, base, b_.getInt64(static_cast<uint64_t>(stride.starts[v])));
+    Value* vector = b_.CreateAlignedLoad(type, pointer, alignment_of(expr.type.element));
+    describe(vector, buffer);
+    if (result == nullptr) {
+      result = vector;
+      continue;
+    }
+    // Lanes that are there already stay where they are, from the second vector on in their own places.
+    llvm::SmallVector<int, 64> picked;
+    for (int lane = 0; lane < expr.type.lanes; ++lane) {
+      const auto& [from, place] = stride.lanes[static_cast<size_t>(lane)];
+      picked.push_back(from == v ? expr.type.lanes + place : from > v ? -1 : v == 1 ? place : lane);
+    }
+    result = b_.CreateShuffleVector(result, vector, picked);
+  }
+  return result;
+}
+
+// Whole vectors with the data in every few-th lane, stored under masks: the lanes in between are others'.
+void PhaseEmitter::strided_store(const kernel::Stmt& stmt, const ShortStride& stride, Value* data,
+                                 Value* mask) {
+  llvm::Type* element = data->getType()->getScalarType();
+  const auto lanes = static_cast<int>(stride.lanes.size());
+  Value* base = address(stmt.target, kernel_.expr(stmt.a).a);
+  if (mask == nullptr)
+    mask = llvm::Constant::getAllOnesValue(
+        llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(lanes)));
+  for (size_t v = 0; v < stride.starts.size(); ++v) {
+    llvm::SmallVector<int, 64> data_lanes(static_cast<size_t>(lanes), -1),
+        mask_lanes(static_cast<size_t>(lanes), lanes);
+    for (int lane = 0; lane < lanes; ++lane) {
+      const auto& [to, place] = stride.lanes[static_cast<size_t>(lane)];
+      if (to == v) data_lanes[static_cast<size_t>(place)] = mask_lanes[static_cast<size_t>(place)] = lane;
+    }
+    Value* pointer = b_.CreateGEP(element, base, b_.getInt64(static_cast<uint64_t>(stride.starts[v])));
+    Value* spread = b_.CreateShuffleVector(data, data_lanes);
+    Value* stored = b_.CreateShuffleVector(mask, llvm::Constant::getNullValue(mask->getType()), mask_lanes);
+    describe(
+        b_.CreateMaskedStore(spread, pointer, alignment_of(kernel_.buffers[stmt.target].element), stored),
+        stmt.target);
+  }
+}
+
 Value* PhaseEmitter::load(const Expr& expr) {
   const uint32_t buffer = static_cast<uint32_t>(expr.value);
   const llvm::Align alignment = alignment_of(expr.type.element);
@@ -95,22 +176,33 @@ Value* PhaseEmitter::load(const Expr& expr) {
   Value* raw = nullptr;
   const Expr& index = kernel_.expr(expr.a);
   const bool masked = expr.b != kernel::none;
+  // One condition for all lanes.
+  const bool as_whole = masked && (expr.type.lanes == 1 || kernel_.expr(expr.b).kind == ExprKind::broadcast);
+  const auto load_whole = [&](llvm::Type* type, ExprId from) {
+    Value* pointer = address(buffer, from);
+    if (as_whole)
+      pointer = masked_whole(value(expr.type.lanes == 1 ? expr.b : kernel_.expr(expr.b).a), pointer, type);
+    Value* loaded = b_.CreateAlignedLoad(type, pointer, alignment);
+    if (!masked) describe(loaded, buffer);
+    return loaded;
+  };
   if (expr.type.lanes == 1) {
-    raw =
-        masked ? masked_scalar_load(expr) : b_.CreateAlignedLoad(element, address(buffer, expr.a), alignment);
-    if (!masked) describe(raw, buffer);
-  } else if (index.kind == ExprKind::broadcast && !masked) {
-    Value* scalar = b_.CreateAlignedLoad(element, address(buffer, index.a), alignment);
-    describe(scalar, buffer);
+    raw = load_whole(element, expr.a);
+  } else if (index.kind == ExprKind::broadcast && (!masked || as_whole)) {
+    Value* scalar = load_whole(element, index.a);
     // Converted before the broadcast, which is one instruction from memory where nothing is to convert.
     return b_.CreateVectorSplat(expr.type.lanes, from_memory(scalar, {expr.type.element, 1}));
   } else if (index.kind == ExprKind::ramp && index.value == 1) {
     auto* type = llvm::FixedVectorType::get(element, expr.type.lanes);
-    Value* pointer = address(buffer, index.a);
-    raw = masked ? static_cast<Value*>(b_.CreateMaskedLoad(type, pointer, alignment, value(expr.b),
-                                                           llvm::Constant::getNullValue(type)))
-                 : b_.CreateAlignedLoad(type, pointer, alignment);
-    describe(raw, buffer);
+    if (!masked || as_whole) {
+      raw = load_whole(type, index.a);
+    } else {
+      raw = b_.CreateMaskedLoad(type, address(buffer, index.a), alignment, value(expr.b),
+                                llvm::Constant::getNullValue(type));
+      describe(raw, buffer);
+    }
+  } else if (const auto stride = short_stride(expr.a, expr.type.lanes); stride && !masked) {
+    raw = strided_load(expr, *stride);
   } else {
     raw = gather(expr, masked ? value(expr.b) : nullptr);
     describe(raw, buffer);
@@ -134,6 +226,10 @@ void PhaseEmitter::store(const kernel::Stmt& stmt) {
   Value* data = to_memory(value(stmt.b), buffer.element);
   if (data->getType()->isVectorTy()) {
     Value* mask = masked ? value(stmt.c) : nullptr;
+    // Older processors have no masks that cost nothing.
+    if (target_.vector_bits >= 512)
+      if (const auto stride = short_stride(stmt.a, kernel_.expr(stmt.b).type.lanes))
+        return strided_store(stmt, *stride, data, mask);
     if (index.kind != ExprKind::ramp || index.value != 1) return scatter(stmt, data, mask);
     Value* pointer = address(stmt.target, index.a);
     if (masked) return describe(b_.CreateMaskedStore(data, pointer, alignment, mask), stmt.target);

@@ -8,6 +8,7 @@
 #include <llvm/IR/Module.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -59,7 +60,11 @@ class PhaseEmitter {
   Value* address(uint32_t buffer, ExprId index);
   Value* gather(const kernel::Expr& expr, Value* mask);
   void scatter(const kernel::Stmt& stmt, Value* data, Value* mask);
-  Value* masked_scalar_load(const kernel::Expr& expr);
+  struct ShortStride;
+  std::optional<ShortStride> short_stride(ExprId index, int lanes) const;
+  Value* strided_load(const kernel::Expr& expr, const ShortStride& stride);
+  void strided_store(const kernel::Stmt& stmt, const ShortStride& stride, Value* data, Value* mask);
+  Value* masked_whole(Value* mask, Value* pointer, llvm::Type* type);
   uint32_t root_of(uint32_t buffer) const;
   llvm::Type* memory_type(DataType type) const;
   Value* from_memory(Value* raw, kernel::Type type);

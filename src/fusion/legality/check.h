@@ -28,7 +28,7 @@ struct LegalityContext {
   Evaluator& evaluator;
 };
 
-// Reason codes: "alone", "once", "in-place", "assembled" and those of PartCopy (assemblies.h), "barrier", "forbidden",
+// Reason codes: "alone", "once", "in-place", "assembled", "view" and those of PartCopy (assemblies.h), "barrier", "forbidden",
 // "region-size", "cycle", "arguments", "gathered-operand", "scratch", "phases" and those of build_tree.
 Verdict standing_alone(const Candidate& candidate, const LegalityContext& context);
 Verdict assembled_parts(const Candidate& candidate, const LegalityContext& context);

@@ -25,6 +25,9 @@ using schedule::Value;
 
 namespace {
 
+// Of an output that is written across its rows: half of a small first-level cache.
+constexpr int64_t lines_of_outputs = 256;
+
 class Chooser : UsualSizes {
  public:
   // `separate`: nodes that must be roots of their own; `most_rows`: of a register tile, for regions whose code would
@@ -175,6 +178,10 @@ class Chooser : UsualSizes {
           form.reads.empty() ? -1 : contiguous_axis(forms_, layouts_, choice.node, form.reads[0]);
       const bool along = axis >= rank && !form.accumulation->sequential && single_reduction_tail(form, axis);
       choice.vector_axis = along ? axis : innermost_parallel(choice.node, axis);
+    } else if (const int axis = input_axis(choice); axis >= 0) {
+      choice.vector_axis = axis;
+      if (const auto it = layouts_.find({choice.node, 0}); it != layouts_.end())
+        choice.storage = it->second.order;  // rows that share lines of the output follow each other
     } else {
       choice.vector_axis = innermost_output_axis(choice);
     }
@@ -196,6 +203,14 @@ class Chooser : UsualSizes {
     for (int a = rank; a-- > 0;)
       if (extent(node, a) > 1) return a;
     return rank - 1;
+  }
+
+  // The axis along which a root finds its inputs side by side, where vectors are to lie along that.
+  int input_axis(const StageChoice& choice) const {
+    if (!options_.along_inputs || choice.parent >= 0 || choice.placement != Placement::memory) return -1;
+    const int axis = contiguous_axis(forms_, layouts_, choice.node);
+    const bool parallel = axis >= 0 && axis < forms_.form(choice.node).parallel_axes();
+    return parallel && extent(choice.node, axis) > 1 ? axis : -1;
   }
 
   int innermost_output_axis(const StageChoice& choice) const {
@@ -399,6 +414,8 @@ class Chooser : UsualSizes {
     int64_t blocks = row >= 0 ? (extent(choice.node, row) + row_tile - 1) / row_tile : 1;
     for (int a : outer) blocks *= extent(choice.node, a);
     if (host.contraction == graph::no_node) {
+      // As many lines of the output as stay in the cache from one row to the next.
+      if (options_.along_inputs) return std::min<int64_t>(columns, lines_of_outputs);
       if (blocks >= blocks_wanted() && columns <= 65536) return 0;
       return std::max<int64_t>(machine_.lanes(DataType::float32) * 4,
                                std::min<int64_t>(4096, columns / 8 / 64 * 64));

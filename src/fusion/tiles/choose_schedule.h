@@ -13,6 +13,8 @@ struct TileOptions {
   ReductionOrder order;
   SymbolValues usual;     // values of symbols to reckon with
   int64_t grid_tile = 0;  // elements along the main row axis of a root's tile; 0: chosen by capacity
+  // Vectors of an elementwise root lie along what it reads instead of along what it writes.
+  bool along_inputs = false;
 };
 
 schedule::Schedule choose_schedule(const schedule::RegionForms& forms, const schedule::Layouts& layouts,
