@@ -25,8 +25,10 @@ inline constexpr double lane_load_cycles = 1.5;
 // Lanes whole pages apart share one set of the cache, which holds a few of them: a line is fetched again for each lane
 // (measured: a gather from rows of 4 KiB, and a convolution that stores its columns into such rows).
 inline constexpr double conflict_bytes = 4096, conflict_load_cycles = 4, conflict_store_cycles = 16;
-// Lanes up to that far apart are taken from whole vectors.
+// Lanes up to that far apart are taken from whole vectors, and stored as whole vectors where those have masks that cost
+// nothing; narrower ones store lane by lane.
 inline constexpr double longest_short_step = 4;
+inline constexpr int masked_vector_bits = 512;
 // Division and remainder of an index, once per element that they are computed for (a multiplication by the inverse
 // for constants).
 inline constexpr double index_division_cycles = 6;

@@ -327,11 +327,14 @@ class StageWork {
       n = points_ / along_;
     }
     double cycles = 0;
-    if (access == Access::scattered || access == Access::irregular)
-      cycles = apart_cycles(memory_step(boxes_, node, read, steps_), boxes_.forms.operand(node, read),
-                            load_cycles, lane_load_cycles, conflict_load_cycles);
-    else if (!in_tile)
+    if (access == Access::scattered || access == Access::irregular) {
+      const double step = memory_step(boxes_, node, read, steps_);
+      cycles = is_short(step) ? step * (load_cycles + shuffle_cycles)
+                              : apart_cycles(step, boxes_.forms.operand(node, read), lane_load_cycles,
+                                             conflict_load_cycles);
+    } else if (!in_tile) {
       cycles = load_cycles;
+    }
     estimate_.cycles.memory_access += n * cycles;
     if (access == Access::reversed) estimate_.cycles.shuffle += n * shuffle_cycles;
     if (boxes_.address_of(node, read)) return;  // no division is left
@@ -363,9 +366,11 @@ class StageWork {
     return static_cast<double>(schedule::usual_value(strides[static_cast<size_t>(axis)], boxes_.usual));
   }
 
-  // Of a vector whose lanes lie `step` elements apart.
-  double apart_cycles(double step, graph::Value value, double whole, double lane, double conflict) const {
-    if (step >= 2 && step <= longest_short_step && step < lanes_) return step * (whole + shuffle_cycles);
+  // Whether whole vectors are taken or stored for lanes `step` elements apart.
+  bool is_short(double step) const { return step >= 2 && step <= longest_short_step && step < lanes_; }
+
+  // Of a vector whose lanes, `step` elements apart, are loaded or stored one by one.
+  double apart_cycles(double step, graph::Value value, double lane, double conflict) const {
     const double bytes = step * bits_of(boxes_.forms.graph->type(value).element) / 8;
     return lanes_ * (std::fmod(bytes, conflict_bytes) == 0 ? conflict : lane);
   }
@@ -386,9 +391,12 @@ class StageWork {
     const bool vector = stage_.vector_axis >= 0 && stage_.vector_axis < form_.parallel_axes();
     const bool whole = vector && contiguous == stage_.vector_axis;
     double cycles = vector ? store_cycles : store_cycles * lanes_;
-    if (vector && !whole)
-      cycles = apart_cycles(stride_of(stage_.vector_axis), {stage_.node, 0}, store_cycles, store_cycles,
-                            conflict_store_cycles);
+    if (vector && !whole) {
+      const double step = stride_of(stage_.vector_axis);
+      cycles = is_short(step) && machine_.vector_bits >= masked_vector_bits
+                   ? step * (store_cycles + shuffle_cycles)
+                   : apart_cycles(step, {stage_.node, 0}, store_cycles, conflict_store_cycles);
+    }
     estimate_.cycles.memory_access += elements / lanes_ * cycles * (whole ? waste_ : 1);
   }
 };
