@@ -50,14 +50,14 @@ StageChoice root_stage(const Graph& graph, NodeId node, std::vector<schedule::Lo
 }
 
 Estimate price(const Graph& graph, const std::vector<StageChoice>& stages, int threads = 1,
-               const schedule::Layouts& layouts = {}) {
+               const schedule::Layouts& layouts = {}, const machine::Machine& machine = a_machine()) {
   const schedule::RegionForms forms = schedule::region_forms(graph, whole_region(graph));
   schedule::Schedule schedule;
   schedule.stages = stages;
   const schedule::TreeResult tree = schedule::build_tree(forms, schedule, layouts);
   EXPECT_TRUE(tree.verdict.allowed()) << tree.verdict.code << ": " << tree.verdict.detail;
   if (!tree.verdict) return {};
-  return price_tree(forms, tree.tree, a_machine(), {.threads = threads, .usual = {}, .constant_bytes = 0});
+  return price_tree(forms, tree.tree, machine, {.threads = threads, .usual = {}, .constant_bytes = 0});
 }
 
 Estimate price_map(ScalarOp op, int64_t rows, int64_t columns, int threads = 1) {
@@ -199,6 +199,29 @@ TEST(Price, StridedReadsAreDearerThanContiguousOnes) {
   };
   EXPECT_GT(transposed(false).cycles.memory_access, 4 * transposed(true).cycles.memory_access);
   EXPECT_GT(transposed(false).microseconds, 1.5 * transposed(true).microseconds);
+}
+
+// Every second element is a masked store of whole vectors where those have masks, and one store a lane elsewhere; lanes
+// whole pages apart push each other out of the cache.
+TEST(Price, StoresAtStridesCostWhatTheVectorsCanDo) {
+  const auto cycles = [](int vector_bits, std::vector<Dim> strides) {
+    Graph graph;
+    GraphBuilder b(graph);
+    const Value y = b.map(ScalarOp::neg, {b.input("x", f32({512, 512}))});
+    b.output(y, "y");
+    machine::Machine machine = a_machine();
+    machine.vector_bits = vector_bits;
+    schedule::Layouts layouts;
+    if (!strides.empty()) layouts[y] = schedule::with_strides({0, 1}, std::move(strides), graph.type(y).shape);
+    return price(graph, {root_stage(graph, y.node, {{0, 1}, {1, 16}}, 1, 1)}, 1, layouts, machine)
+        .cycles.memory_access;
+  };
+  constexpr double elements = 512 * 512;
+  for (const int bits : {128, 256, 512}) EXPECT_LT(cycles(bits, {}), 0.5 * elements);
+  for (const int bits : {128, 256}) EXPECT_GT(cycles(bits, {1024, 2}), elements);
+  EXPECT_LT(cycles(512, {1024, 2}), 0.5 * elements);
+  EXPECT_GT(cycles(512, {512 * 5, 5}), elements);
+  EXPECT_GT(cycles(512, {1, 1024}), 10 * elements);
 }
 
 Estimate price_product(int64_t rows, int64_t depth, int64_t columns, int64_t row_tile, int64_t column_tile) {
