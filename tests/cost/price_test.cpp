@@ -212,7 +212,8 @@ TEST(Price, StoresAtStridesCostWhatTheVectorsCanDo) {
     machine::Machine machine = a_machine();
     machine.vector_bits = vector_bits;
     schedule::Layouts layouts;
-    if (!strides.empty()) layouts[y] = schedule::with_strides({0, 1}, std::move(strides), graph.type(y).shape);
+    if (!strides.empty())
+      layouts[y] = schedule::with_strides({0, 1}, std::move(strides), graph.type(y).shape);
     return price(graph, {root_stage(graph, y.node, {{0, 1}, {1, 16}}, 1, 1)}, 1, layouts, machine)
         .cycles.memory_access;
   };
