@@ -1,18 +1,35 @@
 #include "cost/facts.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 #include "cost/signature.h"
 #include "graph/form.h"
 #include "graph/mix.h"
 #include "schedule/footprint.h"
+#include "schedule/region_forms.h"
 
 namespace fusewise::cost {
 
 using graph::BodyNode;
 using graph::Form;
 using graph::NodeId;
+
+void NodeTable::add(const NodeFacts& facts, std::span<const graph::Value> operands) {
+  for (const graph::Value& operand : operands) operands_.push_back(operand.node);
+  begins_.push_back(operands_.size());
+  Mixer mixer;
+  mixer.add(facts.signature);
+  mixer.add(std::bit_cast<uint64_t>(facts.bytes));
+  const auto [from, to] = known_.equal_range(mixer.hash());
+  for (auto it = from; it != to; ++it)
+    if (different_[it->second] == facts) return number_.push_back(it->second);
+  const auto fresh = static_cast<uint32_t>(different_.size());
+  known_.emplace(mixer.hash(), fresh);
+  number_.push_back(fresh);
+  different_.push_back(facts);
+}
 
 namespace {
 
@@ -109,7 +126,7 @@ class Classes {
 };
 
 // Of a node without a form: a source, or what stands alone.
-NodeFacts formless_facts(const graph::Graph& graph, NodeId id, const std::vector<NodeFacts>& before,
+NodeFacts formless_facts(const graph::Graph& graph, NodeId id, const NodeTable& before,
                          const SymbolValues& usual) {
   NodeFacts facts;
   const graph::Node& node = graph.node(id);
@@ -123,12 +140,13 @@ NodeFacts formless_facts(const graph::Graph& graph, NodeId id, const std::vector
   for (const Dim& d : type.shape) facts.elements *= static_cast<double>(schedule::usual_value(d, usual));
   for (const graph::TensorType& made : node.results) facts.bytes += usual_bytes(made, usual);
   facts.constant_only = graph::constant_of(graph, {id, 0}) != nullptr;
+  facts.literal = facts.constant_only && schedule::literal_of(graph, {id, 0});
   if (graph::kind_of(node.op) == graph::Kind::sweep) {
     facts.points = facts.elements;
     facts.cycles = cycles_per_step * facts.elements;
     facts.constant_only =
         is_static(type.shape) && std::all_of(node.operands.begin(), node.operands.end(),
-                                             [&](graph::Value v) { return before[v.node].constant_only; });
+                                             [&](graph::Value v) { return before.at(v.node).constant_only; });
   }
   facts.signature = signature_of(graph, id, nullptr);
   return facts;
@@ -155,21 +173,20 @@ GraphFacts graph_facts(const graph::Graph& graph, const machine::Machine& machin
   GraphFacts result;
   result.graph = &graph;
   result.usual = usual;
-  auto all = std::make_shared<std::vector<NodeFacts>>(graph.size());
-  std::vector<NodeFacts>& nodes = *all;
-  result.nodes = all;
+  auto nodes = std::make_shared<NodeTable>();
   Classes classes(graph);
   std::vector<bool> own_static(graph.size(), false);
   for (NodeId id = 0; id < graph.size(); ++id) {
-    NodeFacts& facts = nodes[id];
     const graph::Node& node = graph.node(id);
+    NodeFacts facts;
     if (!graph::has_form(graph, id)) {
-      facts = formless_facts(graph, id, nodes, usual);
+      facts = formless_facts(graph, id, *nodes, usual);
       if (graph::constant_of(graph, {id, 0})) result.constant_bytes += facts.bytes;
+      nodes->add(facts, node.operands);
       continue;
     }
     if (const NodeId first = classes.first_like(id); first != id) {
-      facts = nodes[first];
+      facts = nodes->at(first);
       own_static[id] = own_static[first];
     } else {
       facts = form_facts(graph, id, machine, usual);
@@ -177,10 +194,12 @@ GraphFacts graph_facts(const graph::Graph& graph, const machine::Machine& machin
     }
     facts.constant_only =
         own_static[id] && std::all_of(node.operands.begin(), node.operands.end(),
-                                      [&](graph::Value v) { return nodes[v.node].constant_only; });
+                                      [&](graph::Value v) { return nodes->at(v.node).constant_only; });
     facts.widens =
-        facts.view && !node.operands.empty() && facts.elements > nodes[node.operands[0].node].elements;
+        facts.view && !node.operands.empty() && facts.elements > nodes->at(node.operands[0].node).elements;
+    nodes->add(facts, node.operands);
   }
+  result.nodes = std::move(nodes);
   return result;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "cost/work.h"
@@ -23,17 +25,40 @@ struct NodeFacts {
   bool plain_view = false;  // a view whose index is affine: free inside its readers
   bool gathers = false, pieces = false;
   bool widens = false;         // a view with more elements than its operand: a broadcast
+  bool literal = false;        // a constant of one element, which kernels have in their code
   bool constant_only = false;  // depends on constants alone and has a static shape
   uint64_t signature = 0;      // of form and types: equal for nodes that compute the same function
+  friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
+};
+
+// The figures of all nodes, and what they read. Equal figures are kept once: the layers of a model are much alike, and so
+// what is asked for over and over stays in a cache.
+class NodeTable {
+ public:
+  // Nodes are added in order.
+  void add(const NodeFacts& facts, std::span<const graph::Value> operands);
+  const NodeFacts& at(graph::NodeId node) const { return different_[number_[node]]; }
+  std::span<const graph::NodeId> operands(graph::NodeId node) const {
+    return std::span(operands_).subspan(begins_[node], begins_[node + 1] - begins_[node]);
+  }
+
+ private:
+  std::vector<NodeFacts> different_;
+  std::unordered_multimap<uint64_t, uint32_t> known_;  // by hash
+  std::vector<uint32_t> number_;                       // by node, into `different_`
+  std::vector<graph::NodeId> operands_;
+  std::vector<size_t> begins_ = {0};  // by node, into `operands_`
 };
 
 // Copies share the figures.
 struct GraphFacts {
   const graph::Graph* graph = nullptr;
   SymbolValues usual;
-  std::shared_ptr<const std::vector<NodeFacts>> nodes;
+  std::shared_ptr<const NodeTable> nodes;
   double constant_bytes = 0;
-  const NodeFacts& at(graph::NodeId node) const { return (*nodes)[node]; }
+  const NodeFacts& at(graph::NodeId node) const { return nodes->at(node); }
+  // The nodes whose results it reads, as the graph has them: one behind the other, for who walks over many.
+  std::span<const graph::NodeId> operands(graph::NodeId node) const { return nodes->operands(node); }
 };
 
 GraphFacts graph_facts(const graph::Graph& graph, const machine::Machine& machine, const SymbolValues& usual);

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "schedule/region_forms.h"
-
 namespace fusewise::fusion {
 
 void NodeLists::append(std::vector<NodeId>& nodes) {
@@ -50,7 +48,7 @@ void mark_needed(PlanContext& context) {
   const auto binders = graph::symbol_binders(graph);
   for (NodeId id = static_cast<NodeId>(graph.size()); id-- > 0;) {
     if (!context.needed[id]) continue;
-    for (Value v : graph.node(id).operands) context.needed[v.node] = true;
+    for (NodeId operand : context.facts.operands(id)) context.needed[operand] = true;
     if (!binders.empty())
       for (NodeId binder : binders[id]) context.needed[binder] = true;
   }
@@ -64,15 +62,15 @@ void mark_free(PlanContext& context, const std::set<NodeId>& stored) {
   std::vector<bool> read_whole(graph.size(), false);
   for (NodeId id = 0; id < graph.size(); ++id)
     if (context.stands_alone(id))
-      for (Value v : graph.node(id).operands) read_whole[v.node] = true;
+      for (NodeId operand : context.facts.operands(id)) read_whole[operand] = true;
   std::vector<int> depth(graph.size(), 0);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const cost::NodeFacts& facts = context.facts.at(id);
     if (!facts.has_form || !facts.plain_view || context.is_output[id] || read_whole[id] || stored.count(id))
       continue;
     int d = 1;
-    for (Value v : graph.node(id).operands)
-      if (context.free[v.node]) d = std::max(d, depth[v.node] + 1);
+    for (NodeId operand : context.facts.operands(id))
+      if (context.free[operand]) d = std::max(d, depth[operand] + 1);
     context.free[id] = d <= deepest_view;
     depth[id] = context.free[id] ? d : 0;
   }
@@ -86,31 +84,37 @@ void connect(PlanContext& context) {
   const auto add_binders = [&](NodeId node) {
     if (!binders.empty()) inputs.insert(inputs.end(), binders[node].begin(), binders[node].end());
   };
+  const auto control_of = [&](NodeId id) {  // whose result it takes out
+    return context.is_source(id) && graph.node(id).op == graph::Op::result ? context.facts.operands(id)[0]
+                                                                           : graph::no_node;
+  };
   // A free view hands on what it reads.
   for (NodeId id = 0; id < graph.size(); ++id) {
+    const std::span<const NodeId> operands = context.facts.operands(id);
     inputs.clear();
     if (context.needed[id] && !context.is_source(id)) {
-      for (Value v : graph.node(id).operands) {
-        if (context.free[v.node])
-          inputs.insert(inputs.end(), context.inputs[v.node].begin(), context.inputs[v.node].end());
-        else if (graph.node(v.node).op == graph::Op::result)
-          inputs.push_back(graph.node(v.node).operands[0].node);
-        else if (!schedule::literal_of(graph, v))
-          inputs.push_back(v.node);
-        if (context.is_source(v.node)) add_binders(v.node);  // dimensions
+      for (NodeId operand : operands) {
+        if (context.free[operand])
+          inputs.insert(inputs.end(), context.inputs[operand].begin(), context.inputs[operand].end());
+        else if (const NodeId control = control_of(operand); control != graph::no_node)
+          inputs.push_back(control);
+        else if (!context.facts.at(operand).literal)
+          inputs.push_back(operand);
+        if (context.is_source(operand)) add_binders(operand);  // dimensions
       }
       add_binders(id);
     }
     context.inputs.append(inputs);
     views.clear();
-    for (Value v : graph.node(id).operands) {
-      if (!context.free[v.node]) continue;
-      views.insert(views.end(), context.views[v.node].begin(), context.views[v.node].end());
-      views.push_back(v.node);
+    for (NodeId operand : operands) {
+      if (!context.free[operand]) continue;
+      views.insert(views.end(), context.views[operand].begin(), context.views[operand].end());
+      views.push_back(operand);
     }
     context.views.append(views);
-    if (context.needed[id] && graph.node(id).op == graph::Op::result)
-      context.results[graph.node(id).operands[0].node].push_back(id);
+    if (context.needed[id])
+      if (const NodeId control = control_of(id); control != graph::no_node)
+        context.results[control].push_back(id);
   }
   context.readers = context.inputs.inverted(
       [&](NodeId reader, NodeId input) { return !context.free[reader] && !context.is_source(input); });

@@ -38,17 +38,17 @@ void add_layout(Mixer& mixer, const schedule::Layouts& layouts, Value value) {
   for (const Dim& stride : it->second.strides) mixer.add(stride);
 }
 
-void add_operand(Mixer& mixer, const PlanContext& context, const Region& region, Value v,
-                 std::vector<Value>& border) {
-  if (graph::contains(region, v.node)) return mixer.add(position_of(region, v.node) << 2 | 1);
-  auto it = std::find(border.begin(), border.end(), v);
+void add_operand(Mixer& mixer, const PlanContext& context, const Region& region, NodeId operand,
+                 std::vector<NodeId>& border) {
+  if (graph::contains(region, operand)) return mixer.add(position_of(region, operand) << 2 | 1);
+  auto it = std::find(border.begin(), border.end(), operand);
   const bool fresh = it == border.end();
-  if (fresh) it = border.insert(border.end(), v);
+  if (fresh) it = border.insert(border.end(), operand);
   mixer.add(static_cast<uint64_t>(it - border.begin()) << 2 | 2);
   if (!fresh) return;
-  add_layout(mixer, context.options->layouts, v);
-  const bool constant = context.facts.at(v.node).constant_only;
-  mixer.add((constant ? 1 : 0) + (schedule::literal_of(*context.graph, v) ? 2 : 0));
+  add_layout(mixer, context.options->layouts, {operand, 0});
+  const cost::NodeFacts& facts = context.facts.at(operand);
+  mixer.add((facts.constant_only ? 1 : 0) + (facts.literal ? 2 : 0));
 }
 
 }  // namespace
@@ -56,11 +56,11 @@ void add_operand(Mixer& mixer, const PlanContext& context, const Region& region,
 Hash128 structure_of(const PlanContext& context, const Region& region, int64_t grid_tile) {
   Mixer low, high;
   high.add(static_cast<uint64_t>(grid_tile) + 1);
-  std::vector<Value> border;
+  std::vector<NodeId> border;
   for (NodeId node : region.nodes) {
     low.add(context.facts.at(node).signature);
     high.add(context.facts.at(node).signature);
-    for (Value v : context.graph->node(node).operands) add_operand(low, context, region, v, border);
+    for (NodeId operand : context.facts.operands(node)) add_operand(low, context, region, operand, border);
   }
   for (Value v : region.outputs) {
     low.add(position_of(region, v.node));

@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "fusion/legality/check.h"
-#include "schedule/region_forms.h"
 
 namespace fusewise::fusion {
 
@@ -9,9 +10,14 @@ namespace fusewise::fusion {
 constexpr size_t most_arguments = 32;
 
 Verdict argument_count(const Candidate& candidate, const LegalityContext& context) {
-  size_t arguments = candidate.region.outputs.size();
-  for (Value v : graph::region_inputs(*context.plan.graph, candidate.region))
-    if (!schedule::literal_of(*context.plan.graph, v)) ++arguments;
+  const cost::GraphFacts& facts = context.plan.facts;
+  std::vector<NodeId> read;
+  for (NodeId node : candidate.region.nodes)
+    for (NodeId operand : facts.operands(node))
+      if (!facts.at(operand).literal && !graph::contains(candidate.region, operand)) read.push_back(operand);
+  std::ranges::sort(read);
+  read.erase(std::ranges::unique(read).begin(), read.end());
+  const size_t arguments = candidate.region.outputs.size() + read.size();
   if (arguments <= most_arguments) return Verdict::allow();
   return Verdict::forbid(
       "arguments",

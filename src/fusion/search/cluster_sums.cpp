@@ -113,13 +113,12 @@ double ClusterSummer::price_of_both(const ClusterSums& a, const ClusterSums& b) 
 }
 
 bool ClusterSummer::reads_directly(NodeId reader, NodeId producer) const {
-  const auto& operands = context_.graph->node(reader).operands;
-  return std::any_of(operands.begin(), operands.end(), [&](Value v) {
+  const std::span<const NodeId> operands = context_.facts.operands(reader);
+  return std::any_of(operands.begin(), operands.end(), [&](NodeId node) {
     // A reshape keeps the order of the elements.
-    while (v.node != producer && context_.free[v.node] &&
-           context_.graph->node(v.node).op == graph::Op::reshape)
-      v = context_.graph->node(v.node).operands[0];
-    return v.node == producer;
+    while (node != producer && context_.free[node] && context_.graph->node(node).op == graph::Op::reshape)
+      node = context_.facts.operands(node)[0];
+    return node == producer;
   });
 }
 
