@@ -94,7 +94,6 @@ class Assigner {
   int64_t usual(const Dim& dim) const { return schedule::usual_value(dim, usual_); }
 
   void spread_channels_last() {
-    const auto users = graph::users(graph_);
     std::vector<bool> seen(graph_.size(), false);
     std::vector<NodeId> work;
     const auto add = [&](Value v) {
@@ -110,6 +109,8 @@ class Assigner {
       add({n, 0});
       add(graph_.node(n).operands[0]);
     }
+    if (work.empty()) return;
+    const auto users = graph::users(graph_);
     while (!work.empty()) {
       const NodeId n = work.back();
       work.pop_back();

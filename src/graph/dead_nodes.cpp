@@ -1,6 +1,9 @@
 #include "graph/dead_nodes.h"
 
 #include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -8,16 +11,31 @@ namespace fusewise::graph {
 
 namespace {
 
-std::vector<bool> live_nodes(const Graph& graph) {
+// What binds symbols, by symbol.
+using Binders = std::unordered_map<std::string_view, NodeId>;
+
+Binders binders_among(const Graph& graph, std::span<const NodeId> order) {
+  Binders binders;
+  for (NodeId id : order) {
+    if (kind_of(graph.node(id).op) != Kind::opaque) continue;
+    for (const std::string& symbol : bound_symbols(graph.node(id))) binders.emplace(symbol, id);
+  }
+  return binders;
+}
+
+// Who has smaller ids comes first: operands, and binders of symbols.
+std::vector<bool> live_nodes(const Graph& graph, std::span<const NodeId> order) {
   std::vector<bool> live(graph.size());
   for (const GraphInput& input : graph.inputs) live[input.node] = true;
   for (const GraphOutput& output : graph.outputs) live[output.value.node] = true;
-  const auto binders = symbol_binders(graph);
-  for (size_t i = graph.size(); i-- > 0;) {  // operands have smaller ids, and so have binders of symbols
-    if (!live[i]) continue;
+  const Binders binders = binders_among(graph, order);
+  for (size_t i = order.size(); i-- > 0;) {
+    if (!live[order[i]]) continue;
+    const Node& node = graph.node(order[i]);
     if (!binders.empty())
-      for (NodeId binder : binders[i]) live[binder] = true;
-    for (const Value& operand : graph.node(static_cast<NodeId>(i)).operands) live[operand.node] = true;
+      for (const std::string& symbol : symbols_of(node))
+        if (const auto found = binders.find(symbol); found != binders.end()) live[found->second] = true;
+    for (const Value& operand : node.operands) live[operand.node] = true;
   }
   return live;
 }
@@ -46,19 +64,27 @@ bool every_constant_is_read(const Graph& graph) {
   return std::ranges::all_of(read, [](bool r) { return r; });
 }
 
+bool in_place(std::span<const NodeId> order, size_t size) {
+  for (size_t i = 0; i < order.size(); ++i)
+    if (order[i] != i) return false;
+  return order.size() == size;
+}
+
 }  // namespace
 
+void arrange_live_nodes(Graph& graph, std::vector<NodeId> order) {
+  const std::vector<bool> live = live_nodes(graph, order);
+  const size_t before = order.size();
+  std::erase_if(order, [&](NodeId id) { return !live[id]; });
+  const bool all_live = order.size() == before;
+  if (!in_place(order, graph.size())) graph.arrange(order);
+  if (!all_live || !every_constant_is_read(graph)) drop_unread_constants(graph);
+}
+
 Graph without_dead_nodes(Graph graph) {
-  const std::vector<bool> live = live_nodes(graph);
-  const bool all_live = std::ranges::all_of(live, [](bool l) { return l; });
-  if (all_live && every_constant_is_read(graph)) return graph;
-  if (!all_live) {
-    std::vector<NodeId> order;
-    for (NodeId id = 0; id < graph.size(); ++id)
-      if (live[id]) order.push_back(id);
-    graph.arrange(order);
-  }
-  drop_unread_constants(graph);
+  std::vector<NodeId> order(graph.size());
+  std::iota(order.begin(), order.end(), NodeId{0});
+  arrange_live_nodes(graph, std::move(order));
   return graph;
 }
 

@@ -104,12 +104,11 @@ Rewritten Rebuilder::finish() {
   if (!replaced_ && kept_nodes_ == old_size_ && graph_.size() == old_size_) return {std::move(graph_), false};
   for (graph::GraphInput& input : graph_.inputs) input.node = moved({input.node, 0}).node;
   for (graph::GraphOutput& output : graph_.outputs) output.value = moved(output.value);
-  graph_.arrange(order());
-  Rewritten rewritten{graph::without_dead_nodes(std::move(graph_)), replaced_};
+  graph::arrange_live_nodes(graph_, order());
   // Where nothing was replaced, nodes can only have gone away.
-  rewritten.changed =
-      replaced_ || rewritten.graph.size() != old_size_ || rewritten.graph.constants.size() != old_constants_;
-  return rewritten;
+  const bool changed =
+      replaced_ || graph_.size() != old_size_ || graph_.constants.size() != old_constants_;
+  return {std::move(graph_), changed};
 }
 
 }  // namespace fusewise::rewrite
