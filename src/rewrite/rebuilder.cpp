@@ -106,8 +106,7 @@ Rewritten Rebuilder::finish() {
   for (graph::GraphOutput& output : graph_.outputs) output.value = moved(output.value);
   graph::arrange_live_nodes(graph_, order());
   // Where nothing was replaced, nodes can only have gone away.
-  const bool changed =
-      replaced_ || graph_.size() != old_size_ || graph_.constants.size() != old_constants_;
+  const bool changed = replaced_ || graph_.size() != old_size_ || graph_.constants.size() != old_constants_;
   return {std::move(graph_), changed};
 }
 
