@@ -10,10 +10,11 @@ namespace fusewise::fusion {
 using Json = nlohmann::ordered_json;
 using graph::NodeId;
 
-NodeKeys::NodeKeys(const graph::Graph& graph) : graph_(graph), ordinal_(graph.size(), 0) {
+NodeKeys::NodeKeys(const graph::Graph& graph)
+    : graph_(graph), owned_(graph.model_nodes.size() + 1), ordinal_(graph.size(), 0) {
   for (NodeId id = 0; id < graph.size(); ++id) {
     const auto& sources = graph.node(id).sources;
-    std::vector<NodeId>& owned = owned_[sources.empty() ? -1 : static_cast<int64_t>(sources[0])];
+    std::vector<NodeId>& owned = owned_[sources.empty() ? 0 : size_t{sources[0]} + 1];
     ordinal_[id] = static_cast<int>(owned.size());
     owned.push_back(id);
   }
@@ -35,8 +36,8 @@ Json NodeKeys::key_of(NodeId node) const {
 
 const std::vector<NodeId>& NodeKeys::primitives_of(int64_t model_node) const {
   static const std::vector<NodeId> none;
-  const auto it = owned_.find(model_node);
-  return it == owned_.end() ? none : it->second;
+  const auto place = static_cast<size_t>(model_node + 1);
+  return place < owned_.size() ? owned_[place] : none;
 }
 
 NodeId NodeKeys::node_of(const Json& key, const std::string& where) const {

@@ -1,7 +1,6 @@
 // Keys that find a primitive again after the model was imported anew.
 #pragma once
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -21,7 +20,7 @@ class NodeKeys {
 
  private:
   const graph::Graph& graph_;
-  std::map<int64_t, std::vector<graph::NodeId>> owned_;  // by model node, -1 for none
+  std::vector<std::vector<graph::NodeId>> owned_;  // by model node, behind those of none
   std::vector<int> ordinal_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "fusion/layouts.h"
@@ -104,15 +105,51 @@ class JsonText {
     if (in_list_) text_ += has_items_ ? "\n ]" : "]";
     in_list_ = has_items_ = false;
   }
-  // No text in a value has a line end: those are escaped.
+  // As Json::dump(1) has it, at a depth.
   void append(const Json& value, size_t depth) {
-    const std::string lines = value.dump(1);
-    size_t begin = 0;
-    for (size_t end; (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      text_.append(lines, begin, end + 1 - begin);
-      text_.append(depth, ' ');
+    if (value.is_object()) {
+      append_entries('{', value.size(), '}', depth, [&](const auto& entry) {
+        for (const auto& [name, member] : value.get_ref<const Json::object_t&>()) {
+          entry();
+          append_string(name);
+          text_ += ": ";
+          append(member, depth + 1);
+        }
+      });
+    } else if (value.is_array()) {
+      append_entries('[', value.size(), ']', depth, [&](const auto& entry) {
+        for (const Json& member : value) {
+          entry();
+          append(member, depth + 1);
+        }
+      });
+    } else if (value.is_string()) {
+      append_string(value.get_ref<const std::string&>());
+    } else if (value.is_number_integer()) {
+      fmt::format_to(std::back_inserter(text_), "{}", value.get<int64_t>());
+    } else {
+      text_ += value.dump();
     }
-    text_.append(lines, begin);
+  }
+  template <class Entries>
+  void append_entries(char open, size_t count, char close, size_t depth, const Entries& entries) {
+    text_ += open;
+    bool first = true;
+    entries([&] {
+      text_ += first ? "\n" : ",\n";
+      text_.append(depth + 1, ' ');
+      first = false;
+    });
+    if (count) text_.append("\n").append(depth, ' ');
+    text_ += close;
+  }
+  void append_string(const std::string& string) {
+    const bool plain =
+        std::ranges::all_of(string, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+    if (plain)
+      text_.append("\"").append(string).append("\"");
+    else
+      text_ += Json(string).dump();
   }
 };
 

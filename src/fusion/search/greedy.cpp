@@ -2,8 +2,8 @@
 // comes up is priced exactly where the closed form does not suffice, and goes back if others now gain more.
 #include <algorithm>
 #include <optional>
-#include <queue>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "fusion/candidates/candidates.h"
@@ -46,30 +46,37 @@ struct Entry {
 class Queue {
  public:
   void push(const Entry& entry) {
-    if (begun_)
-      later_.push(entry);
-    else
-      first_.push_back(entry);
+    (begun_ ? later_ : first_).push_back(entry);
+    if (begun_) std::push_heap(later_.begin(), later_.end());
+  }
+  // Lets go of what `dead` says of once that may be half of the heap: merges leave it behind, and a heap that stays in a
+  // cache is a fast one.
+  template <class Dead>
+  void clean(const Dead& dead) {
+    if (later_.size() < 2 * cleaned_) return;
+    std::erase_if(later_, dead);
+    std::make_heap(later_.begin(), later_.end());
+    cleaned_ = std::max(later_.size(), least_cleaned);
   }
   void begin() {
     std::sort(first_.begin(), first_.end());
     begun_ = true;
   }
   bool empty() const { return first_.empty() && later_.empty(); }
-  const Entry& top() const { return from_later() ? later_.top() : first_.back(); }
+  const Entry& top() const { return from_later() ? later_.front() : first_.back(); }
   void pop() {
-    if (from_later())
-      later_.pop();
-    else
-      first_.pop_back();
+    if (!from_later()) return first_.pop_back();
+    std::pop_heap(later_.begin(), later_.end());
+    later_.pop_back();
   }
 
  private:
-  std::vector<Entry> first_;
-  std::priority_queue<Entry> later_;
+  static constexpr size_t least_cleaned = 1024;
+  std::vector<Entry> first_, later_;  // sorted, and a heap
   bool begun_ = false;
+  size_t cleaned_ = least_cleaned;  // of the heap, entries when it was last cleaned
 
-  bool from_later() const { return first_.empty() || (!later_.empty() && first_.back() < later_.top()); }
+  bool from_later() const { return first_.empty() || (!later_.empty() && first_.back() < later_.front()); }
 };
 
 class Greedy {
@@ -172,6 +179,7 @@ class Greedy {
     ++result_.merges;
     keep_sums(merged, entry.a, entry.b);
     propose(merged, false);
+    queue_.clean([&](const Entry& e) { return !partition_.alive(e.a) || !partition_.alive(e.b); });
   }
 
   bool others_first(const Entry& entry, double gain) const {
