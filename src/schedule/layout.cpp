@@ -127,10 +127,10 @@ Dim physical_elements(const Layout& layout, const Shape& shape) {
   Dim elements = 1;
   if (!layout.strides.empty()) {
     // Nothing at all where one extent is 0, but of those along which all read the same element: kernels read that
-    // before they know of how many.
+    // before the run tells them of how many.
     Dim different = 1;
     for (size_t d = 0; d < shape.size(); ++d) {
-      if (layout.strides[d].is(0)) continue;
+      if (layout.strides[d].is(0) && !shape[d].is(0)) continue;
       elements = elements + (shape[d] - Dim(1)) * layout.strides[d];
       different = different * shape[d];
     }
