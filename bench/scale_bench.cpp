@@ -2,14 +2,16 @@
 // both grow: a table of a row per shape of graph and number of nodes. It fails where what comes between two sizes is
 // more than linear growth, times `--growth` (1.2), in any phase.
 //
-//   scale_bench [--only SHAPE]... [--compile] [--growth FACTOR] [NODES...]        10000 20000 50000 100000
-//
 // Nodes are those of the model file. Seconds are of the processor: what else runs on the machine counts little. Each row
 // is a process of its own, so that its memory is its own.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
 
 #include <algorithm>
 #include <array>
@@ -330,23 +332,26 @@ bool grows_linearly(const Kind& kind, const Row& small, const Row& large, double
 
 }  // namespace
 
-int main(int count, char** arguments) {
-  std::vector<int> sizes;
-  std::vector<std::string_view> only;
+int main(int count, char** words) {
+  std::vector<int> sizes = {10'000, 20'000, 50'000, 100'000};
+  std::vector<std::string> only;
   double growth = 1.2;
   bool compile = false;
-  for (int i = 1; i < count; ++i) {
-    const std::string_view argument = arguments[i];
-    if (argument == "--only" && i + 1 < count)
-      only.emplace_back(arguments[++i]);
-    else if (argument == "--growth" && i + 1 < count)
-      growth = std::atof(arguments[++i]);
-    else if (argument == "--compile")
-      compile = true;
-    else
-      sizes.push_back(std::atoi(arguments[i]));
-  }
-  if (sizes.empty()) sizes = {10'000, 20'000, 50'000, 100'000};
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds) names.emplace_back(kind.name);
+  CLI::App app("measures how importing, planning, printing and compiling grow with the number of nodes");
+  app.add_option("NODES", sizes, "of each model, ascending (10000 20000 50000 100000)")
+      ->check(CLI::Range(1, 100'000'000));
+  app.add_option("--only", only, "these shapes of graph only")
+      ->check(CLI::IsMember(names))
+      ->allow_extra_args(false);
+  app.add_option("--growth", growth, "how much more than linear is allowed (1.2)")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--compile", compile, "make machine code, too");
+  app.footer(
+      "Example:\n  scale_bench --only chain --only equal 100000 400000\n\n"
+      "Exits with 1 when something failed or grows more than that.");
+  CLI11_PARSE(app, count, words);
   fmt::print("{:13}{:>8}{:>11}{:>8}", "shape", "nodes", "primitives", "groups");
   for (int c = 0; c < (compile ? columns : lower); ++c) fmt::print("{:>11}", titles[static_cast<size_t>(c)]);
   fmt::print("{}{:>9}{:>8}{:>9}\n", compile ? "  kernels" : "", "front s", "us/node", "peak MB");
