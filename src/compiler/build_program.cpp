@@ -170,7 +170,8 @@ class ProgramBuilder {
     }
     program_.target = options.target;
     if (!options.target.empty()) {
-      if (options.numerics == Numerics::strict) program_.cpu_features = {"exact_division"};
+      if (kernels_.uses_double) program_.cpu_features.emplace_back("double");
+      if (options.numerics == Numerics::strict) program_.cpu_features.emplace_back("exact_division");
       return;
     }
     if (options.machine.architecture == "aarch64") program_.cpu_features = {"asimd"};

@@ -177,6 +177,7 @@ std::string KernelSet::print_source() {
     try {
       printed.push_back(codegen::print_source(k, dialect, machine::plain_gpu()));
       launches.push_back(printed.back().launches);
+      uses_double = uses_double || printed.back().uses_double;
       if (options_.dump) options_.dump("source", name, printed.back().text);
     } catch (const UnsupportedError& error) {
       refuse(name, error.what());

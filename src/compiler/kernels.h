@@ -50,6 +50,7 @@ class KernelSet {
 
   std::vector<kernel::Kernel> kernels;
   std::vector<std::vector<codegen::Launch>> launches;  // by kernel, of source text
+  bool uses_double = false;                            // the source text
 
   // A region that add() refused: stands in the list of what is missing.
   void refuse(const std::string& name, const std::string& why);

@@ -203,13 +203,18 @@ Bounded evaluate_floats(ScalarOp op, Bounded a, Bounded b, DataType type) {
     // An infinity from a zero has that zero's sign, which is not certain.
     bool from_zero = (op == ScalarOp::div && b.value == 0) || (op == ScalarOp::pow && a.value == 0);
     if (std::isinf(result.value) && from_zero) return unknown(result.value);
+    if (std::isinf(result.value) && class_of(op) != ScalarClass::function) return unknown(result.value);
     if (!std::isfinite(result.value))
       return a.error == 0 && b.error == 0 ? Bounded{result.value, 0} : unknown(result.value);
   }
   if (is_exact(op)) return result;
   // The ideal value was itself computed in double, and so was the carried error.
   result.error += 4 * double_roundoff * (std::fabs(result.value) + result.error);
-  return round_function(result, op, type);
+  result = round_function(result, op, type);
+  // Factors and summands may meet in another order (weights hold what scales their sums): that may stay finite, or
+  // overflow sooner, to the other side.
+  const bool overflows = std::isinf(result.value) && class_of(op) != ScalarClass::function;
+  return overflows ? unknown(result.value) : result;
 }
 
 Bounded compare(ScalarOp op, Bounded a, Bounded b) {
@@ -379,7 +384,9 @@ void BoundedSum::add(Bounded term) {
 void BoundedSum::add_product(Bounded a, Bounded b) {
   Bounded product{a.value * b.value, carried_error(ScalarOp::mul, a, b, 0)};
   if (std::isnan(product.error)) product.error = std::isfinite(product.value) ? infinity : 0;
-  add(with_rounding(product, accumulator_of(type_), 1));
+  product = with_rounding(product, accumulator_of(type_), 1);
+  const bool overflows = std::isinf(product.value) && std::isfinite(a.value) && std::isfinite(b.value);
+  add(overflows ? unknown(product.value) : product);
 }
 
 Bounded BoundedSum::result() const {

@@ -3,7 +3,7 @@
 //
 // A Bounded (v, e) stands for all numbers within e of v: whatever a correct evaluation computes there. An exact
 // infinity or NaN has error 0. An infinite error means that nothing is known (a divisor or a logarithm's operand
-// that may be 0, an overflow that may or may not happen). Booleans are 0 and 1, with error 1 when undecided.
+// that may be 0, a sum or product that may overflow). Booleans are 0 and 1, with error 1 when undecided.
 //
 // Each operation takes the error of its operands through, by the bounds below, and adds its own rounding:
 //   add, sub     ea + eb                       mul    |a| eb + |b| ea + ea eb

@@ -215,7 +215,7 @@ struct Program {
   // In every run, in order; the body of a loop or branch lies behind its step and counts as one with it.
   std::vector<Step> run_steps;
   std::vector<Guard> guards;
-  // What the library needs, as in /proc/cpuinfo: "avx2", "avx512f". Of a device: "exact_division".
+  // What the library needs, as in /proc/cpuinfo: "avx2", "avx512f". Of a device: "double", "exact_division".
   std::vector<std::string> cpu_features;
   std::string metadata;  // free text of the maker (versions, plan), kept by save and load
   Library library;

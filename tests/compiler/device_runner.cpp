@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "base/error.h"
 #include "kernel/passes/pipeline.h"
 
 namespace fusewise::test {
@@ -34,7 +35,11 @@ PreparedKernel prepare_kernel(const schedule::RegionForms& forms, const schedule
 void DeviceBatch::add(std::shared_ptr<const RegionOracle> oracle, PreparedKernel kernel, std::string name,
                       std::string about) {
   kernel.passed.name = fmt::format("k{}", jobs_.size());
-  printed_.push_back(codegen::print_source(kernel.passed, codegen::opencl_dialect(), machine::plain_gpu()));
+  codegen::SourceKernel printed =
+      codegen::print_source(kernel.passed, codegen::opencl_dialect(), machine::plain_gpu());
+  if (printed.uses_double && !device_.facts().has_double)
+    throw UnsupportedError("float64, which the device has not");
+  printed_.push_back(std::move(printed));
   jobs_.push_back({std::move(oracle), std::move(kernel), std::move(name), std::move(about)});
 }
 

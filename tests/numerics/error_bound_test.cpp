@@ -83,7 +83,7 @@ TEST(ErrorBound, near_singularities_nothing_is_claimed) {
 }
 
 TEST(ErrorBound, infinities_and_nan_are_exact) {
-  Bounded overflow = apply(ScalarOp::mul, DataType::float16, {{60000, 0}, {60000, 0}});
+  Bounded overflow = apply(ScalarOp::exp, DataType::float16, {{60000, 0}});
   EXPECT_EQ(overflow.value, inf);
   EXPECT_EQ(overflow.error, 0);
   Bounded masked = apply(ScalarOp::exp, DataType::float32, {{-inf, 0}});
@@ -95,6 +95,22 @@ TEST(ErrorBound, infinities_and_nan_are_exact) {
   EXPECT_TRUE(is_within(nan, none));
   EXPECT_FALSE(is_within(1, none));
   EXPECT_FALSE(is_within(nan, {1, 5}));
+}
+
+// Other orders of factors and summands need not overflow, or do so to the other side.
+TEST(ErrorBound, overflows_of_sums_and_products_say_nothing) {
+  EXPECT_EQ(apply(ScalarOp::mul, DataType::float16, {{60000, 0}, {60000, 0}}).error, inf);
+  EXPECT_EQ(apply(ScalarOp::mul, DataType::float64, {{1e300, 0}, {1e300, 0}}).error, inf);
+  EXPECT_EQ(apply(ScalarOp::div, DataType::float32, {{1e30, 0}, {1e-30, 0}}).error, inf);
+  EXPECT_EQ(apply(ScalarOp::add, DataType::float32, {{3e38, 0}, {3e38, 0}}).error, inf);
+  BoundedSum products(DataType::float32);
+  products.add_product({1e30, 0}, {1e30, 0});
+  products.add_product({1e30, 0}, {-1e30, 0});
+  EXPECT_EQ(products.result().error, inf);
+  BoundedSum of_infinity(DataType::float32);
+  of_infinity.add_product({inf, 0}, {1e30, 0});
+  EXPECT_EQ(of_infinity.result().value, inf);
+  EXPECT_EQ(of_infinity.result().error, 0);
 }
 
 TEST(ErrorBound, decisions_that_may_flip) {

@@ -1,12 +1,12 @@
-// Long runs of random regions on an OpenCL device:
-//   stress_devices --count 1000 --seed 1 --platform pocl --print-every 1
-//   stress_devices --seconds 600 --platform none
-// Exits with 1 when something was wrong, of which the shortest descriptions are printed.
+// Long runs of random regions on an OpenCL device.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
+#include <string>
 
 #include "compiler/device_runner.h"
 #include "compiler/device_stress.h"
@@ -15,27 +15,22 @@ int main(int count, char** words) {
   fusewise::test::DeviceStress options;
   options.is_verbose = true;
   std::string platform = "Portable Computing Language";
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::string_view word = words[i];
-    const char* value = words[i + 1];
-    if (word == "--count") {
-      options.regions = std::atoll(value);
-    } else if (word == "--seed") {
-      options.seed = std::strtoull(value, nullptr, 10);
-    } else if (word == "--platform") {
-      platform = value;
-    } else if (word == "--print-every") {
-      options.print_every = std::atoll(value);
-    } else if (word == "--batch") {
-      options.batch = std::atoll(value);
-    } else if (word == "--seconds") {
-      options.seconds = std::atof(value);
-      options.regions = INT64_MAX;
-    } else {
-      fmt::print(stderr, "{} is no option\n", word);
-      return 2;
-    }
-  }
+  CLI::App app("runs random regions on an OpenCL device and compares with the reference interpreter");
+  app.add_option("--count", options.regions, "how many regions (1000)");
+  app.add_option("--seconds", options.seconds, "instead of a count: for how long");
+  app.add_option("--seed", options.seed, "of the first region (1)");
+  app.add_option("--platform", platform, "words of its name (pocl's); none: kernels are only interpreted");
+  app.add_option("--print-every", options.print_every, "run every Nth region on the device, too (1)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--batch", options.batch, "kernels that the driver gets in one program (32)")
+      ->check(CLI::PositiveNumber);
+  app.footer(
+      "Examples:\n"
+      "  stress_devices --count 1000 --platform rusticl\n"
+      "  stress_devices --seconds 600 --platform none\n\n"
+      "Exits with 1 when something was wrong, of which the shortest descriptions are printed.");
+  CLI11_PARSE(app, count, words);
+  if (options.seconds > 0) options.regions = INT64_MAX;
   if (platform != "none") {
     options.device = fusewise::test::device_of(platform);
     if (options.device == nullptr) return 2;

@@ -98,7 +98,8 @@ Result divide_by_power_of_two(Rebuilder& r, const Node& node) {
   if (std::abs(std::frexp(c->f, &exponent)) != 0.5) return std::nullopt;
   const double inverse = 1 / c->f;
   const int least = type == DataType::float16 ? -14 : type == DataType::float64 ? -1022 : -126;
-  if (std::abs(inverse) < std::ldexp(1, least) || convert({DataType::float64, inverse, 0}, type).f != inverse)
+  if (!std::isfinite(inverse) || std::abs(inverse) < std::ldexp(1, least) ||
+      convert({DataType::float64, inverse, 0}, type).f != inverse)
     return std::nullopt;
   const Value factor = spread(r.builder(), r.builder().scalar(type, inverse), node.results[0].shape);
   return r.builder().map(ScalarOp::mul, {node.operands[0], factor});

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "runtime/drivers/opencl/device.h"
@@ -21,23 +23,41 @@ using program::StepKind;
 
 namespace {
 
+// What a program may need of a device (program.h).
+struct Feature {
+  std::string_view name;
+  bool DeviceFacts::* present;
+  std::string_view words;
+};
+constexpr Feature features[] = {
+    {"double", &DeviceFacts::has_double, "has float64"},
+    {"exact_division", &DeviceFacts::exact_division, "divides exactly, as strict needs"},
+};
+
 std::unique_ptr<Device> chosen_device(const program::Program& program) {
-  const bool exact = !program.cpu_features.empty();
+  std::vector<const Feature*> needed;
+  std::string needs;
+  for (const Feature& feature : features) {
+    if (std::ranges::find(program.cpu_features, feature.name) == program.cpu_features.end()) continue;
+    needed.push_back(&feature);
+    needs += fmt::format(" and {}", feature.words);
+  }
   const char* wanted = std::getenv("FUSEWISE_OPENCL_PLATFORM");
   std::string seen;
   for (std::unique_ptr<Device>& device : Device::all()) {
     const DeviceFacts& facts = device->facts();
     const bool named = wanted == nullptr || facts.platform.find(wanted) != std::string::npos;
-    if (named && facts.ieee && (facts.exact_division || !exact)) return std::move(device);
+    const bool fits = std::ranges::all_of(needed, [&](const Feature* f) { return facts.*f->present; });
+    if (named && facts.ieee && fits) return std::move(device);
     seen += fmt::format("{}{} ({})", seen.empty() ? "" : ", ", facts.name, facts.platform);
   }
-  throw UserError(seen.empty() ? "there is no OpenCL device"
-                               : fmt::format("no OpenCL device computes as IEEE 754 says{}; there are: {}",
-                                             exact ? " and divides exactly, as strict needs" : "", seen),
-                  {.file = {},
-                   .node = {},
-                   .op = {},
-                   .hint = "install a driver (pocl-opencl-icd runs on the processor), or use --target cpu"});
+  throw UserError(
+      seen.empty() ? "there is no OpenCL device"
+                   : fmt::format("no OpenCL device computes as IEEE 754 says{}; there are: {}", needs, seen),
+      {.file = {},
+       .node = {},
+       .op = {},
+       .hint = "install a driver (pocl-opencl-icd runs on the processor), or use --target cpu"});
 }
 
 std::string source_of(const program::Program& program) {
