@@ -14,10 +14,11 @@ using runtime::opencl::Device;
 using runtime::opencl::DeviceMemory;
 
 const Device* device_of(const std::string& platform) {
-  static const std::vector<std::unique_ptr<Device>> devices = [] {
+  // Never freed: at the end of the program the driver's own objects may be gone before.
+  static const auto& devices = *[] {
     // Mesa's driver offers the processor only on request.
     ::setenv("RUSTICL_ENABLE", "swrast", 0);
-    return Device::all();
+    return new std::vector<std::unique_ptr<Device>>(Device::all());
   }();
   for (const auto& device : devices)
     if (device->facts().platform.find(platform) != std::string::npos) return device.get();

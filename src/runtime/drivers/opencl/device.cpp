@@ -49,7 +49,8 @@ DeviceFacts facts_of(Platform platform, DeviceId device) {
   constexpr uint64_t ieee = config_denormals | config_infinities | config_nearest | config_fma;
   facts.ieee = (single & ieee) == ieee;
   facts.exact_division = (single & config_exact_division) != 0;
-  facts.optimises_wrongly = facts.platform.find("Portable Computing Language") != std::string::npos;
+  for (const char* wrong : {"Oclgrind", "Portable Computing Language"})
+    facts.optimises_wrongly = facts.optimises_wrongly || facts.platform.find(wrong) != std::string::npos;
   return facts;
 }
 

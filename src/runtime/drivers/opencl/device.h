@@ -18,8 +18,8 @@ struct DeviceFacts {
   bool has_double = false;
   bool ieee = false;            // denormals, infinities, rounding to nearest, fma
   bool exact_division = false;  // correctly rounded division and square root on request
-  // The driver's optimiser moves code over barriers that stand in branches and loops, and results are wrong: it is left
-  // out. pocl (seen in 3.1), where only `-cl-opt-disable` computed what the text says.
+  // Results are wrong where the driver's optimiser runs: it is left out. pocl (seen in 3.1) moves code over barriers that
+  // stand in branches and loops; Oclgrind (seen in 21.10) compares what became 16 bits wrongly.
   bool optimises_wrongly = false;
 };
 
