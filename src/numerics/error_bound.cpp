@@ -381,7 +381,16 @@ void BoundedSum::add(Bounded term) {
   ++count_;
 }
 
+Bounded as_weight(Bounded x, DataType type) {
+  if (!is_float(type) || accumulator_of(type) != type) return x;
+  const double least_normal = least_positive(type) / (2 * unit_roundoff(type));
+  if (std::fabs(x.value) < least_normal) x.error += std::fabs(x.value);
+  return x;
+}
+
 void BoundedSum::add_product(Bounded a, Bounded b) {
+  a = as_weight(a, type_);
+  b = as_weight(b, type_);
   Bounded product{a.value * b.value, carried_error(ScalarOp::mul, a, b, 0)};
   if (std::isnan(product.error)) product.error = std::isfinite(product.value) ? infinity : 0;
   product = with_rounding(product, accumulator_of(type_), 1);

@@ -41,6 +41,11 @@ Bounded round_bounded(Bounded x, DataType type);
 // The result of `op` on operands of type `type`; `result` is the type of a cast and otherwise not looked at.
 Bounded evaluate_bounded(ScalarOp op, std::span<const Bounded> operands, DataType type, DataType result);
 
+// A factor of a sum of products, which may be a weight. What scales such sums is rounded into their weights; where those
+// are subnormal, the scaled ones are off by at most half the least positive number and, as none of them becomes 0, by less
+// than they are. Types that are narrower than their sums have no scaled weights.
+Bounded as_weight(Bounded x, DataType type);
+
 // The sum of products or plain terms in any order, in the accumulator of `type`: adds the terms' errors and
 // (n - 1) u / (1 - (n - 1) u) times the sum of magnitudes.
 class BoundedSum {

@@ -127,7 +127,8 @@ bool fits_scale(double scale, const Exponents& exponents) {
   return scale == 0 || (std::isfinite(scale) && std::abs(std::ilogb(scale)) <= exponents.most);
 }
 
-// Whether the product stands for weight times scale as well as the weight stands for itself.
+// Whether the product stands for weight times scale as well as the weight stands for itself: a subnormal weight may lose
+// digits (numerics/error_bound.cpp counts with it), and nothing becomes 0.
 bool fits_product(double weight, double scale, double product, const Exponents& exponents) {
   if (!std::isfinite(product)) return false;
   if (product == 0) return weight == 0 || scale == 0;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "codegen/codegen.h"
+#include "kernel/interpreter.h"
 #include "kernel/passes/pipeline.h"
 #include "support/loaded_kernels.h"
 
@@ -57,6 +58,37 @@ TEST(Compile, NothingHappensForNoBlocks) {
   void* buffers[] = {nullptr, nullptr, nullptr};
   const int64_t parameters[] = {0};
   library.run(kernels[0], buffers, parameters);
+}
+
+TEST(Compile, LanesThatAMaskLeavesOutStayOut) {
+  for (const char* op : {"add", "div", "mod", "remainder", "sqrt"}) {
+    const bool is_unary = std::string(op) == "sqrt", is_sign = std::string(op) == "div";
+    const std::string masked = "a[ramp(0, 3, 2) if m]";
+    const std::string value = is_unary  ? "sqrt(" + masked + ")"
+                              : is_sign ? "x[0:int64x2 if m] / " + masked
+                                        : std::string(op) + "(x[0:int64x2 if m], " + masked + ")";
+    const std::vector<Kernel> kernels = {
+        kernel::parse(R"(kernel masked(; a: float32 in, x: float32 in, c: float32 out) {
+  phase block b in 0..1 {
+    let m: booleanx2 = ramp(0, -3, 2) < 0:int64x2
+    c[ramp(0, 1, 2)] = select(m, )" +
+                      value + R"(, 0:float32x2)
+    c[ramp(2, 1, 2)] = select(m, 0:float32x2 + )" +
+                      value + R"(, 0:float32x2)
+  }
+}
+)")};
+    std::vector<float> a = {0, 0, 0, 2.5}, x = {7}, wanted(4), c(4, -1);
+    const kernel::BufferArgument arguments[] = {{a.data(), 4}, {x.data(), 1}, {wanted.data(), 4}};
+    kernel::interpret(kernels[0], arguments, {});
+    for (const char* target : {"x86-64-v3", "x86-64-v4"}) {
+      if (!codegen::host_runs(target)) continue;
+      const LoadedKernels library(kernels, codegen::target_named(target));
+      void* buffers[] = {a.data(), x.data(), c.data()};
+      library.run(kernels[0], buffers, {});
+      EXPECT_THAT(c, testing::ElementsAreArray(wanted)) << op << " " << target;
+    }
+  }
 }
 
 TEST(Compile, ObjectsDoNotDependOnThreads) {

@@ -97,6 +97,20 @@ TEST(ErrorBound, infinities_and_nan_are_exact) {
   EXPECT_FALSE(is_within(nan, {1, 5}));
 }
 
+TEST(ErrorBound, subnormal_weights_may_lose_digits_when_they_are_scaled) {
+  const auto sum = [](DataType type, double weight) {
+    BoundedSum products(type);
+    products.add_product({-104, 0}, {weight, 0});
+    return products.result();
+  };
+  EXPECT_TRUE(is_within(-104 * 0x1p-148, sum(DataType::float32, 0x1p-149)));
+  EXPECT_FALSE(is_within(-104 * 0x1p-147, sum(DataType::float32, 0x1p-149)));
+  EXPECT_TRUE(is_within(-104 * 0x1p-1073, sum(DataType::float64, 0x1p-1074)));
+  EXPECT_FALSE(is_within(-104 * 0x1p-125, sum(DataType::float32, 0x1p-126)));
+  EXPECT_FALSE(
+      is_within(-104 * 0x1p-16, sum(DataType::float16, 0x1p-17)));  // sums have more digits than weights
+}
+
 // Other orders of factors and summands need not overflow, or do so to the other side.
 TEST(ErrorBound, overflows_of_sums_and_products_say_nothing) {
   EXPECT_EQ(apply(ScalarOp::mul, DataType::float16, {{60000, 0}, {60000, 0}}).error, inf);

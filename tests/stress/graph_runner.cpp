@@ -239,7 +239,7 @@ class Attempt {
         if (++computed[n] == 2) ++seen["plan nodes computed again"];
       for (const schedule::StageChoice& s : r.schedule.stages) {
         static constexpr const char* places[] = {"registers", "scratch", "memory"};
-        static constexpr const char* rules[] = {"keep", "recompute", "slide"};
+        static constexpr const char* rules[] = {"keep", "recompute", "slide", "carry"};
         ++seen[fmt::format("placement {}", places[static_cast<size_t>(s.placement)])];
         if (s.parent >= 0) ++seen[fmt::format("reuse {}", rules[static_cast<size_t>(s.reuse)])];
         if (s.phase > 0) ++seen["schedule later phase"];

@@ -111,7 +111,7 @@ Value* Operations::apply_float(ScalarOp op, Value* a, Value* b) {
     case ScalarOp::ceil:
       return intrinsic(llvm::Intrinsic::ceil, a);
     case ScalarOp::div:
-      return b_.CreateFDiv(a, b);
+      return fenced(b_.CreateFDiv(a, b));
     case ScalarOp::floor:
       return intrinsic(llvm::Intrinsic::floor, a);
     case ScalarOp::max:
@@ -125,7 +125,7 @@ Value* Operations::apply_float(ScalarOp op, Value* a, Value* b) {
     case ScalarOp::neg:
       return b_.CreateFNeg(a);
     case ScalarOp::remainder:
-      return b_.CreateFRem(a, b);
+      return fenced(b_.CreateFRem(a, b));
     case ScalarOp::round:
       return intrinsic(llvm::Intrinsic::roundeven, a);
     case ScalarOp::sign:
@@ -256,9 +256,16 @@ Value* Operations::native(kernel::Native op, DataType type, Value* a, Value* b) 
   throw InternalError("unknown native operation");
 }
 
+// LLVM (seen in 15 to 19) takes a lane in which both operands are known to be 0 for one whose quotient or remainder is 0,
+// and forgets the selection that would have left it out: it must not see where the result comes from.
+Value* Operations::fenced(Value* quotient) {
+  return quotient->getType()->isVectorTy() ? b_.CreateArithmeticFence(quotient, quotient->getType())
+                                           : quotient;
+}
+
 Value* Operations::floored_mod(Value* a, Value* b) {
   Value* zero = llvm::Constant::getNullValue(a->getType());
-  Value* rest = b_.CreateFRem(a, b);
+  Value* rest = fenced(b_.CreateFRem(a, b));
   Value* differs = b_.CreateXor(b_.CreateFCmpOLT(rest, zero), b_.CreateFCmpOLT(b, zero));
   Value* adjust = b_.CreateAnd(differs, b_.CreateFCmpUNE(rest, zero));
   return b_.CreateSelect(adjust, b_.CreateFAdd(rest, b), rest);

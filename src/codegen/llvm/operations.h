@@ -35,6 +35,7 @@ class Operations {
   Value* divide(ScalarOp op, bool is_signed_type, Value* a, Value* b);
   Value* floor_divide(bool wants_rest, Value* a, Value* b);
   Value* half_fma(DataType type, Value* a, Value* b, Value* c);
+  Value* fenced(Value* quotient);
   Value* floored_mod(Value* a, Value* b);
   Value* sign(Value* a);
 

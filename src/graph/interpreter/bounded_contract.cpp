@@ -95,7 +95,19 @@ SumErrors sum_errors(const Contraction& c, const BoundedTensor& a, const Bounded
   return {std::move(errors), std::move(magnitudes)};
 }
 
-BoundedTensor contract_bounded(const Contraction& c, const BoundedTensor& a, const BoundedTensor& b) {
+// Changed only where there is something subnormal.
+BoundedTensor as_weights(BoundedTensor x) {
+  const std::span<const double> values = x.value.as<double>();
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i] != 0 && as_weight({values[i], 0}, x.element).error != 0) {
+      double& bound = x.bound.mutable_as<double>()[i];
+      bound = as_weight({values[i], bound}, x.element).error;
+    }
+  return x;
+}
+
+BoundedTensor contract_bounded(const Contraction& c, const BoundedTensor& lhs, const BoundedTensor& rhs) {
+  const BoundedTensor a = as_weights(lhs), b = as_weights(rhs);
   const DataType element = c.evaluation.element, accumulator = accumulator_of(element);
   BoundedTensor result{element, c.multiply({{a.value, b.value}}), {}};
   SumErrors sums = sum_errors(c, a, b, accumulator);
