@@ -167,9 +167,9 @@ class Placer {
       else
         refused = lay(part, copy.to);
       if (!refused) continue;
-      // A view's kernel writes what cannot be copied in rows.
-      if (result_.views.count(part.node) && !in_rows(part, copy.to) && !owned_elsewhere(part) &&
-          !result_.places.count(part)) {
+      // A view's kernel writes what cannot be copied in rows, where it can be sure of the strides.
+      if (result_.views.count(part.node) && schedule::is_strided(copy.to.memory) && !in_rows(part, copy.to) &&
+          !owned_elsewhere(part) && !result_.places.count(part)) {
         refuse(part.node, *refused);
         result_.places[part] = copy.to;
         continue;
