@@ -329,6 +329,8 @@ int significand_bits(DataType type) {
 
 double unit_roundoff(DataType type) { return is_float(type) ? std::ldexp(1.0, -significand_bits(type)) : 0; }
 
+double least_normal(DataType type) { return least_positive(type) / (2 * unit_roundoff(type)); }
+
 double greatest_exact(DataType integer) {
   return std::min(0x1p53, std::ldexp(1.0, bits_of(integer) - (is_signed(integer) ? 1 : 0)) - 1);
 }
@@ -383,8 +385,7 @@ void BoundedSum::add(Bounded term) {
 
 Bounded as_weight(Bounded x, DataType type) {
   if (!is_float(type) || accumulator_of(type) != type) return x;
-  const double least_normal = least_positive(type) / (2 * unit_roundoff(type));
-  if (std::fabs(x.value) < least_normal) x.error += std::fabs(x.value);
+  if (std::fabs(x.value) < least_normal(type)) x.error += std::fabs(x.value);
   return x;
 }
 

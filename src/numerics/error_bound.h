@@ -31,6 +31,7 @@ struct Bounded {
 int significand_bits(DataType type);   // with the hidden one; 0 for integers
 double unit_roundoff(DataType type);   // half the relative spacing: 2^-24 for float32; 0 for integers
 double least_positive(DataType type);  // the least denormal; 0 for integers
+double least_normal(DataType type);    // the least number with all its digits; of float types
 // Up to this magnitude doubles hold every integer of the type, and sums of the type do not wrap around.
 double greatest_exact(DataType integer);
 double greatest_finite(DataType type);

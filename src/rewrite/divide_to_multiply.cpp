@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "numerics/error_bound.h"
 #include "rewrite/match.h"
 #include "rewrite/rebuilder.h"
 
@@ -17,17 +18,6 @@ using graph::Node;
 using graph::NodeId;
 using graph::Op;
 using graph::Value;
-
-double least_normal(DataType type) {
-  switch (type) {
-    case DataType::float16:
-      return 0x1p-14;
-    case DataType::float64:
-      return 0x1p-1022;
-    default:
-      return 0x1p-126;
-  }
-}
 
 // The reciprocals of a constant's elements, each rounded once, or nothing when one is no normal number.
 std::optional<std::vector<std::byte>> reciprocals(const ConstantData& data) {

@@ -97,6 +97,13 @@ TEST(ErrorBound, infinities_and_nan_are_exact) {
   EXPECT_FALSE(is_within(nan, {1, 5}));
 }
 
+TEST(ErrorBound, least_normal_numbers) {
+  EXPECT_EQ(least_normal(DataType::float16), 0x1p-14);
+  EXPECT_EQ(least_normal(DataType::bfloat16), 0x1p-126);
+  EXPECT_EQ(least_normal(DataType::float32), 0x1p-126);
+  EXPECT_EQ(least_normal(DataType::float64), 0x1p-1022);
+}
+
 TEST(ErrorBound, subnormal_weights_may_lose_digits_when_they_are_scaled) {
   const auto sum = [](DataType type, double weight) {
     BoundedSum products(type);

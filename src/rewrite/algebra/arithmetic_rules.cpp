@@ -2,6 +2,7 @@
 // rules are for integers or for the one zero that is neutral.
 #include <cmath>
 
+#include "numerics/error_bound.h"
 #include "rewrite/algebra/rule.h"
 #include "rewrite/match.h"
 
@@ -97,8 +98,7 @@ Result divide_by_power_of_two(Rebuilder& r, const Node& node) {
   int exponent = 0;
   if (std::abs(std::frexp(c->f, &exponent)) != 0.5) return std::nullopt;
   const double inverse = 1 / c->f;
-  const int least = type == DataType::float16 ? -14 : type == DataType::float64 ? -1022 : -126;
-  if (!std::isfinite(inverse) || std::abs(inverse) < std::ldexp(1, least) ||
+  if (!std::isfinite(inverse) || std::abs(inverse) < least_normal(type) ||
       convert({DataType::float64, inverse, 0}, type).f != inverse)
     return std::nullopt;
   const Value factor = spread(r.builder(), r.builder().scalar(type, inverse), node.results[0].shape);
